@@ -1,6 +1,8 @@
-//! What an append costs: nanoseconds per record of 200 bytes, for each durability, with one producer and with two.
+//! Measures the cost of an append: nanoseconds per record of 200 bytes, for each durability, with one producer and with
+//! two.
 //!
-//! Run with `cargo run --release --example cost -p qualitytrace-journal`. A directory as an argument puts the files there.
+//! Run with `cargo run --release --example cost -p qualitytrace-journal`. An optional directory argument sets where the
+//! files go.
 
 use std::{
     env,
@@ -62,8 +64,8 @@ fn row(
     Ok(())
 }
 
-/// With a reader that keeps up, as a healthy sender does: the median over windows of many appends, so that what else the
-/// machine does counts little.
+/// Measures with a reader that keeps up, like a healthy sender. Returns the median over windows of many appends, so
+/// that other load on the machine has little influence.
 fn cost(options: &Options, producers: u32, records: u32) -> Result<f64, Box<dyn Error>> {
     let journal = Journal::open(options.clone(), b"head")?;
     let windows = records / producers / WINDOW;

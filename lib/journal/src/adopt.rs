@@ -1,4 +1,5 @@
-//! How what was left on disk becomes part of a journal: what is in its folder, and what is in those of the dead.
+//! Adopts segments that other journals left on disk: those in the journal's own folder, and those in the folders of
+//! dead journals.
 
 use std::{fs, time::Instant};
 
@@ -12,8 +13,8 @@ use crate::{
 };
 
 impl SharedJournal {
-    /// Moves the segments of dead journals behind all that is here while they fit, and says how many items they have.
-    /// What cannot be moved is left for another time.
+    /// Moves the segments of dead journals behind the existing records as long as they fit. Returns how many items they
+    /// have. Segments that cannot be moved stay where they are; a later call can adopt them.
     pub(crate) fn adopt(&self) -> Result<u64, OpenError> {
         let Some(folder) = &self.folder else { return Ok(0) };
         let mut items = 0;
@@ -28,11 +29,12 @@ impl SharedJournal {
 
     fn take_over(&self, folder: &Folder, orphan: &Folder) -> u64 {
         let Ok(mut recovered) = RecoveredFolder::of(orphan) else { return 0 };
-        // It stays where it is, and takes none of our room.
+        // Damaged files stay in the orphan's folder and do not count against our disk limit.
         recovered.left_alone = 0;
         let now = (self.now)();
         let mut state = lock(&self.state);
-        // Under the lock, though it takes time: nobody else may use these ids, and the folder must stay ours.
+        // The rename runs under the lock, although it is slow: no other thread may use these ids, and the folder must
+        // stay ours.
         if state.closed || !matches!(folder.owner(), Ok(Owner::Us)) {
             return 0;
         }
@@ -47,14 +49,14 @@ impl SharedJournal {
 }
 
 impl State {
-    /// Places what was left in our own folder, before anything else is there.
+    /// Places the segments that were left in our own folder, before any other record is appended.
     pub(crate) fn place_own(&mut self, recovered: RecoveredFolder, now: Instant) {
         self.ages.note(0, now);
         self.place_all(recovered, |_, left| Some(left.segment.id));
     }
 
-    /// Places what was left behind all that is there, as long as it fits and `take` takes it under its new id, and says
-    /// how many items that are.
+    /// Places the recovered segments behind the existing ones, as long as each one fits and `take` accepts it under its
+    /// new id. Returns how many items they have.
     fn place(
         &mut self,
         recovered: RecoveredFolder,

@@ -1,14 +1,15 @@
-//! How old the oldest record is, from sparse notes of the time: a clock per record would cost as much as the record.
+//! The age of the oldest record, from sparse timestamps: a clock call per record would cost as much as the record.
 
 use std::{
     collections::VecDeque,
     time::{Duration, Instant},
 };
 
-/// How many notes are kept; beyond, every other one is forgotten and the distance between new ones doubled.
+/// The maximum number of timestamps. Beyond it, every other one is discarded and the distance between new ones is
+/// doubled.
 const NOTES_MAX: usize = 1024;
 
-/// Notes of when the journal had grown to which position.
+/// Timestamps that map a position of the journal to the time at which the journal had grown to it.
 #[derive(Debug)]
 pub(crate) struct Ages {
     notes: VecDeque<(u64, Instant)>,
@@ -20,7 +21,7 @@ impl Ages {
         Self { notes: VecDeque::new(), distance: Duration::from_secs(1) }
     }
 
-    /// What is appended from this position on is not older than now.
+    /// Notes the time of a position: records that are appended from this position on are not older than `now`.
     pub(crate) fn note(&mut self, at: u64, now: Instant) {
         match self.notes.back() {
             Some(&(_, last)) if now.saturating_duration_since(last) < self.distance => return,
@@ -37,7 +38,7 @@ impl Ages {
         self.notes.push_back((at, now));
     }
 
-    /// Nobody will ask for what is before this position.
+    /// Discards the timestamps that only positions before this one need.
     pub(crate) fn forget_before(&mut self, at: u64) {
         while self.notes.get(1).is_some_and(|&(next, _)| next <= at) {
             self.notes.pop_front();
@@ -47,12 +48,12 @@ impl Ages {
         }
     }
 
-    /// There is nothing left that could have an age.
+    /// Discards all timestamps, because the journal is empty.
     pub(crate) fn clear(&mut self) {
         self.notes.clear();
     }
 
-    /// When the record at this position was appended, at the earliest.
+    /// Returns the earliest time at which the record at this position can have been appended.
     pub(crate) fn of(&self, at: u64) -> Option<Instant> {
         let behind = self.notes.partition_point(|&(noted, _)| noted <= at);
         self.notes.get(behind.saturating_sub(1)).map(|&(_, then)| then)

@@ -1,4 +1,4 @@
-//! What the reader gets: records that stand behind one another under one head.
+//! The batch that the reader gets: consecutive records under one head.
 
 use std::{fmt, mem, ops::Range, sync::Arc};
 
@@ -8,7 +8,7 @@ use crate::{
     settled_ranges::{Mark, Stretch},
 };
 
-/// Records that stand behind one another, all of one head. Cheap to clone.
+/// Consecutive records, all under one head. Cheap to clone.
 #[derive(Clone)]
 pub struct Batch(Arc<Inner>);
 
@@ -23,7 +23,7 @@ struct Inner {
 /// One record, as it was appended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
-    /// How many items it stands for.
+    /// The number of items that the record represents.
     pub items: u32,
     /// Its payload.
     pub bytes: &'a [u8],
@@ -35,12 +35,12 @@ impl Batch {
         &self.0.head
     }
 
-    /// How many items the records stand for.
+    /// The number of items that the records represent.
     pub fn items(&self) -> u64 {
         self.0.to.items - self.0.from.items
     }
 
-    /// How many bytes the records have.
+    /// The number of payload bytes of the records.
     pub fn bytes(&self) -> usize {
         self.0.bytes
     }
@@ -50,7 +50,7 @@ impl Batch {
         self.0.pieces.iter().flat_map(|(chunk, range)| Records(&chunk.bytes()[range.clone()]))
     }
 
-    /// The same, each with where it stands.
+    /// The records, oldest first, each with its position in the journal.
     pub fn placed(&self) -> impl Iterator<Item = (Stretch, Record<'_>)> {
         let mut from = self.0.from;
         self.records().map(move |record| {
@@ -60,7 +60,7 @@ impl Batch {
         })
     }
 
-    /// Where all of it stands.
+    /// The position of the batch in the journal.
     pub fn stretch(&self) -> Stretch {
         Stretch { from: self.0.from, to: self.0.to }
     }
@@ -69,13 +69,13 @@ impl Batch {
         self.0.to
     }
 
+    /// Cuts a batch from the start of the range: as many records as the limits allow, and at least one. The chunks are
+    /// contiguous, and the first chunk contains the start position.
     pub(crate) fn cut(
         head: Arc<[u8]>,
         chunks: &[ChunkRange],
         stretch: (Mark, Mark),
         max: Max,
-    /// The first records from a position on: as many as the bounds allow, and one at the least. The chunks are
-    /// contiguous, and the first holds the position.
     ) -> Self {
         let (from, stop) = stretch;
         let mut to = from;
@@ -117,14 +117,14 @@ impl fmt::Debug for Batch {
     }
 }
 
-/// How much a batch may hold.
+/// The upper bounds of a batch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Max {
     pub(crate) items: u64,
     pub(crate) bytes: usize,
 }
 
-/// The records of a stretch that is known to hold whole ones.
+/// Iterates over the records of a byte range that is known to contain only complete records.
 struct Records<'a>(&'a [u8]);
 
 impl<'a> Iterator for Records<'a> {

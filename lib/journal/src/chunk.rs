@@ -1,4 +1,4 @@
-//! Stretches of records in memory, and the buffers that they are made of.
+//! Ranges of records in memory, and the buffers that store them.
 
 use std::{
     fmt, mem,
@@ -7,22 +7,23 @@ use std::{
 
 use crate::{settled_ranges::Mark, shared::lock};
 
-/// How many bytes of records are collected before they become a chunk. Below what an allocator takes from the
-/// operating system page by page, large enough that what happens once per chunk costs nothing per record.
+/// The number of bytes of records that are collected before they become a chunk. Small enough that an allocator does
+/// not fetch the buffer from the operating system page by page, and large enough that the cost per chunk is negligible
+/// per record.
 pub(crate) const CHUNK_BYTES: usize = 64 * 1024;
 
-/// What a chunk takes in memory besides its records, about.
+/// The approximate memory overhead of a chunk, besides its records.
 pub(crate) const CHUNK_COST: u64 = 128;
 
-/// How many buffers wait for their next use.
+/// The maximum number of spare buffers in the pool.
 const SPARE_MAX: usize = 16;
 
-/// Buffers that were in use and are still warm, so that appending neither allocates nor touches new pages.
+/// A pool of used buffers that are still warm, so that appending neither allocates nor touches new pages.
 #[derive(Debug, Default)]
 pub(crate) struct Pool(Mutex<Vec<Vec<u8>>>);
 
 impl Pool {
-    /// An empty buffer for at least so many bytes.
+    /// Returns an empty buffer with a capacity of at least `bytes`.
     pub(crate) fn take(&self, bytes: usize) -> Vec<u8> {
         let spare = if bytes <= CHUNK_BYTES { lock(&self.0).pop() } else { None };
         spare.filter(|spare| spare.capacity() >= bytes).unwrap_or_else(|| Vec::with_capacity(bytes))
@@ -39,7 +40,7 @@ impl Pool {
     }
 }
 
-/// Whole records behind one another, each with its header, that do not change any more.
+/// Complete, consecutive records, each with its header. Immutable.
 pub(crate) struct Chunk {
     bytes: Vec<u8>,
     pool: Arc<Pool>,
@@ -67,7 +68,7 @@ impl fmt::Debug for Chunk {
     }
 }
 
-/// A chunk and where it stands.
+/// A chunk and its position in the journal.
 #[derive(Clone, Debug)]
 pub(crate) struct ChunkRange {
     pub(crate) from: Mark,
@@ -76,12 +77,12 @@ pub(crate) struct ChunkRange {
 }
 
 impl ChunkRange {
-    /// What it takes in memory.
+    /// The bytes that the chunk takes in memory, with its overhead.
     pub(crate) fn memory_bytes(&self) -> u64 {
         self.to.at - self.from.at + CHUNK_COST
     }
 
-    /// What stands between the two positions; outside of the chunk there is nothing.
+    /// Returns the bytes between two positions. Positions outside of the chunk are clamped to it.
     pub(crate) fn slice(&self, from: u64, to: u64) -> &[u8] {
         let bytes = self.chunk.bytes();
         let index =

@@ -1,4 +1,4 @@
-//! The thread that writes what no later producer comes to write, and that asks the device to keep it.
+//! The flusher thread: writes the records that no later producer writes, and syncs them to the device.
 
 use std::{sync::PoisonError, time::Duration};
 
@@ -8,17 +8,18 @@ use crate::{
     writer::REFUSED_PAUSE,
 };
 
-/// How long a record waits for a producer that would write it along.
+/// How long a record waits for a later producer to write it.
 const TAIL: Duration = Duration::from_millis(2);
 
-/// How many idle rounds it takes to go to sleep: waking it costs the producer more than a round costs us.
+/// The number of idle rounds before the flusher parks: waking it costs the producer more than a round costs the
+/// flusher.
 const IDLE_ROUNDS: u32 = 16;
 
-/// How long a written record waits for the device.
+/// The maximum delay between writing a record and syncing it to the device.
 const SYNC_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Runs until the journal is closed. What is left then is written by whoever closes it. Under [`Durability::Memory`] it
-/// sleeps.
+/// Runs until the journal is closed. `close` writes the remaining records. Under [`Durability::Memory`] the flusher is
+/// parked.
 pub(crate) fn run(shared: &SharedJournal) {
     let mut idle = 0;
     let mut synced = shared.opened;
@@ -44,7 +45,7 @@ pub(crate) fn run(shared: &SharedJournal) {
         };
         idle = if is_unwritten { 0 } else { idle + 1 };
         if is_unwritten {
-            // What the disk says is in the counts, and it is tried again.
+            // A write error is in the counts, and the next round retries.
             let _counted = shared.write_up_to(&mut lock(&shared.writer), target);
         }
         if shared.durability.get() == Durability::Host {

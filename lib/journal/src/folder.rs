@@ -1,4 +1,4 @@
-//! The folder of one journal, its lock, and how it takes over what a dead one left in another.
+//! The folder of one journal, its lock, and the lookup of folders that dead journals left.
 
 use std::{
     ffi::OsStr,
@@ -11,34 +11,34 @@ use std::{
 
 use crate::{options::Durability, shared::lock};
 
-/// How many journals may share a directory.
+/// The maximum number of journals that can share a directory.
 const INSTANCES_MAX: u32 = 4096;
 
-/// No segment has this id or a higher one.
+/// Segment ids are below this value.
 const IDS_MAX: u64 = 1 << 63;
 
 const SEGMENT: &str = "segment";
 const LOCK: &str = "lock";
 
-/// Records are nobody else's business.
+/// Other users must not read records.
 const FOLDER_MODE: u32 = 0o700;
 const FILE_MODE: u32 = 0o600;
 
-/// Why a directory cannot be used.
+/// Why a journal cannot use a directory.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// Something in it cannot be created, listed or opened.
+    /// A path in the directory cannot be created, listed or opened.
     #[error(
         "`{}` cannot be used by a journal: {source}; name a directory that this process may create and write to",
         path.display()
     )]
     Unusable {
-        /// What could not be used.
+        /// The path that could not be used.
         path: PathBuf,
-        /// What the operating system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// All the folders that it may have are locked.
+    /// All folders that the directory may contain are locked.
     #[error("`{}` is in use by {INSTANCES_MAX} journals already; name another directory", directory.display())]
     Crowded {
         /// The directory.
@@ -53,7 +53,7 @@ impl OpenError {
     }
 }
 
-/// A folder that is ours until this is dropped or released.
+/// A folder that this journal owns until the value is dropped or the lock is released.
 #[derive(Debug)]
 pub(crate) struct Folder {
     directory: PathBuf,
@@ -62,25 +62,25 @@ pub(crate) struct Folder {
     lock: Mutex<Option<Lock>>,
 }
 
-/// The locked file, and by what it is known again.
+/// The locked file, and its identity (device and inode).
 #[derive(Debug)]
 struct Lock {
     _file: File,
     identity: (u64, u64),
 }
 
-/// Whose folder it is that is found by our path now.
+/// The current owner of the folder at our path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Owner {
     Us,
-    /// There is no folder.
+    /// The folder does not exist.
     Nobody,
-    /// Somebody has deleted ours, and another journal made one in its place.
+    /// Our folder was deleted, and another journal created a new one at the same path.
     Another,
 }
 
 impl Folder {
-    /// The lowest folder that nobody else has.
+    /// Locks the folder with the lowest number that no other journal holds.
     pub(crate) fn take(directory: &Path, durability: Durability) -> Result<Self, OpenError> {
         create_dir(directory, durability).map_err(OpenError::at(directory))?;
         for instance in 0..INSTANCES_MAX {
@@ -91,7 +91,7 @@ impl Folder {
                     return Ok(Self { directory, path, durability, lock });
                 }
                 Ok(None) => {}
-                // Another user's.
+                // The folder belongs to another user.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied && path.is_dir() => {}
                 Err(error) => return Err(OpenError::at(&path)(error)),
             }
@@ -99,37 +99,38 @@ impl Folder {
         Err(OpenError::Crowded { directory: directory.to_owned() })
     }
 
-    /// Where it is.
+    /// The path of the folder.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The folders of other journals, dead or alive, in their order.
+    /// The folders of other journals, dead or alive, in order.
     pub(crate) fn others(&self) -> Result<Vec<PathBuf>, OpenError> {
         let mut found = numbered(&self.directory).map_err(OpenError::at(&self.directory))?;
         found.retain(|path| *path != self.path);
         Ok(found)
     }
 
-    /// Another folder, if its journal is dead.
+    /// Locks another folder, if its journal is dead.
     pub(crate) fn orphan(&self, path: PathBuf) -> Option<Self> {
         Self::dead(self.directory.clone(), path, self.durability)
     }
 
-    /// All folders in a directory whose journals are dead.
+    /// Locks and returns all folders of dead journals in a directory.
     pub(crate) fn all_dead(directory: &Path) -> io::Result<Vec<Self>> {
         let folders = numbered(directory)?.into_iter();
         let dead = |path| Self::dead(directory.to_owned(), path, Durability::Process);
         Ok(folders.filter_map(dead).collect())
     }
 
-    /// A folder whose journal is dead. One that we may not lock is somebody else's in every sense.
+    /// Locks a folder of a dead journal. A folder that we may not lock counts as owned by another journal.
     fn dead(directory: PathBuf, path: PathBuf, durability: Durability) -> Option<Self> {
         let lock = try_lock(&path).ok()??;
         Some(Self { directory, path, durability, lock: Mutex::new(Some(lock)) })
     }
 
-    /// The ids of all files that are named as segments, in order. None is so high that the next could overflow.
+    /// The ids of all files that are named like segments, in order. Every id is low enough that the next id cannot
+    /// overflow.
     pub(crate) fn ids(&self) -> Result<Vec<u64>, OpenError> {
         let mut ids = Vec::new();
         for entry in fs::read_dir(&self.path).map_err(OpenError::at(&self.path))? {
@@ -151,7 +152,8 @@ impl Folder {
         self.path.join(format!("{id:016x}.{SEGMENT}"))
     }
 
-    /// Whose folder our path leads to. One that has lost its lock, and that nobody else has locked, is locked again.
+    /// Returns the owner of the folder at our path. If the lock file is missing and no other journal has locked the
+    /// folder, locks it again.
     pub(crate) fn owner(&self) -> io::Result<Owner> {
         let mut held = lock(&self.lock);
         let Some(Lock { identity, .. }) = *held else { return Ok(Owner::Another) };
@@ -171,7 +173,7 @@ impl Folder {
         }
     }
 
-    /// An empty file for a segment. A folder that has vanished is made again: the records in memory need one.
+    /// Creates an empty file for a segment. Creates a vanished folder again, because the records in memory need one.
     pub(crate) fn create(&self, id: u64) -> io::Result<File> {
         match self.owner()? {
             Owner::Us => {}
@@ -186,7 +188,7 @@ impl Folder {
         options.write(true).create(true).truncate(true).mode(FILE_MODE).open(self.segment(id))
     }
 
-    /// The file of a segment.
+    /// Opens the file of a segment.
     pub(crate) fn open(&self, id: u64, options: &OpenOptions) -> io::Result<File> {
         match self.owner()? {
             Owner::Us => options.open(self.segment(id)),
@@ -194,7 +196,7 @@ impl Folder {
         }
     }
 
-    /// Cuts a segment's file off at this length.
+    /// Truncates the file of a segment to this length.
     pub(crate) fn cut(&self, id: u64, length: u64) -> io::Result<()> {
         if self.owner()? != Owner::Us {
             return Ok(());
@@ -202,7 +204,7 @@ impl Folder {
         OpenOptions::new().write(true).open(self.segment(id))?.set_len(length)
     }
 
-    /// Deletes a segment; one that is gone is as good.
+    /// Deletes a segment. A file that is already missing is not an error.
     pub(crate) fn remove(&self, id: u64) -> io::Result<()> {
         if self.owner()? != Owner::Us {
             return Ok(());
@@ -220,12 +222,12 @@ impl Folder {
         }
     }
 
-    /// Makes the names of new files last.
+    /// Syncs the folder, so that the names of new files are durable.
     pub(crate) fn sync(&self) -> io::Result<()> {
         File::open(&self.path)?.sync_all()
     }
 
-    /// Others may take it from now on.
+    /// Releases the lock, so that other journals can take the folder.
     pub(crate) fn release(&self) {
         lock(&self.lock).take();
     }
@@ -239,7 +241,7 @@ impl Folder {
     }
 }
 
-/// Makes a folder that nobody else may look into, and locks it unless somebody else has.
+/// Creates a folder that other users cannot read, and locks it unless another journal holds the lock.
 fn claim(path: &Path, durability: Durability) -> io::Result<Option<Lock>> {
     create_dir(path, durability)?;
     let mut permissions = fs::metadata(path)?.permissions();
@@ -250,7 +252,7 @@ fn claim(path: &Path, durability: Durability) -> io::Result<Option<Lock>> {
     try_lock(path)
 }
 
-/// Makes a folder and those above it, and their names last if that is asked for.
+/// Creates a folder and its missing parents, and syncs the parents under [`Durability::Host`].
 fn create_dir(path: &Path, durability: Durability) -> io::Result<()> {
     let missing: Vec<&Path> = path.ancestors().take_while(|folder| !folder.exists()).collect();
     DirBuilder::new().recursive(true).mode(FOLDER_MODE).create(path)?;
@@ -263,7 +265,7 @@ fn create_dir(path: &Path, durability: Durability) -> io::Result<()> {
     Ok(())
 }
 
-/// The folders of journals in a directory, in their order.
+/// The folders of journals in a directory, in order.
 fn numbered(directory: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory)? {
@@ -281,7 +283,7 @@ fn numbered(directory: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found.into_iter().map(|(_, path)| path).collect())
 }
 
-/// The locked file, unless somebody else has it, or it was replaced meanwhile.
+/// Locks the lock file, unless another journal holds the lock or the file was replaced meanwhile.
 fn try_lock(folder: &Path) -> io::Result<Option<Lock>> {
     let path = folder.join(LOCK);
     let mut options = OpenOptions::new();

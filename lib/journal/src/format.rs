@@ -1,35 +1,35 @@
 //! The bytes of a segment's file, version 1. All numbers are little endian.
 //!
-//! | at | what |
+//! | offset | content |
 //! | --- | --- |
 //! | 0 | magic, 7 bytes, and the version, 1 byte |
 //! | 8, 32 | two slots: sequence u64, offset u64, checksum of these u32, zero u32 |
 //! | 56 | head: length u32, checksum u32, then its bytes |
-//! | behind | records: length u32, items u32, checksum of the payload u32, checksum of these u32, payload |
+//! | then | records: length u32, items u32, checksum of the payload u32, checksum of these u32, payload |
 //!
-//! The slot with the higher sequence says how many bytes of records are acknowledged; they are written in turn, so
-//! that a torn one leaves the other. A record whose length has the highest bit set is a gap: so many bytes were
-//! acknowledged before they had to be written.
+//! The slot with the higher sequence states how many bytes of records are acknowledged. The two slots are written in
+//! turn, so that a torn write of one leaves the other intact. A record with the highest bit of its length set is a gap:
+//! that many bytes were acknowledged before they had to be written.
 
-/// What a version 1 file begins with.
+/// The first bytes of a version 1 file.
 pub(crate) const MAGIC: [u8; 8] = *b"JOURNAL\x01";
-/// What stands before the bytes of the head.
+/// The number of bytes before the bytes of the head.
 pub(crate) const PREFIX_BYTES: usize = 64;
-/// What stands before the payload of a record.
+/// The number of bytes before the payload of a record.
 pub(crate) const HEADER_BYTES: usize = 16;
-/// The largest record: even the gap of a segment that holds nothing else leaves the bit free that marks it.
+/// The maximum size of a record. Even a gap that covers an entire segment leaves the bit free that marks a gap.
 pub(crate) const RECORD_BYTES_MAX: u64 = 1 << 30;
 
-/// The largest head.
+/// The maximum size of a head.
 pub(crate) const HEAD_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// No file is as long: a segment beyond its bound holds one record.
+/// The upper bound of a file's length: a segment beyond its limit contains a single record.
 pub(crate) const FILE_BYTES_MAX: u64 = 2 << 30;
 
 const SLOT_BYTES: usize = 24;
 const SLOTS_AT: usize = 8;
 const GAP: u32 = 1 << 31;
 
-/// What stands before a payload.
+/// The header before a payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Header {
     pub(crate) length: u32,
@@ -39,18 +39,18 @@ pub(crate) struct Header {
 }
 
 impl Header {
-    /// The bytes of the record with its header.
+    /// The number of bytes of the record, header included.
     pub(crate) fn record_bytes(self) -> u64 {
         HEADER_BYTES as u64 + u64::from(self.length)
     }
 
-    /// The header, if its checksum is right.
+    /// Parses the header. Returns `None` if its checksum is wrong.
     pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let header = Self::trusted(bytes)?;
         (crc32fast::hash(&bytes[..12]) == u32_at(bytes, 12)).then_some(header)
     }
 
-    /// The header of a record that never left memory, or was checked before.
+    /// Parses the header of a record that never left memory or was validated before, without the checksum.
     #[inline]
     pub(crate) fn trusted(bytes: &[u8]) -> Option<Self> {
         let bytes = bytes.first_chunk::<HEADER_BYTES>()?;
@@ -64,13 +64,13 @@ impl Header {
     }
 }
 
-/// The header of a record that may go to disk.
+/// Encodes the header of a record that may be written to disk.
 #[inline]
 pub(crate) fn checked_header(items: u32, payload: &[u8]) -> [u8; HEADER_BYTES] {
     sealed(payload.len() as u32, items, crc32fast::hash(payload))
 }
 
-/// The header of a record that never leaves memory.
+/// Encodes the header of a record that never leaves memory.
 #[inline]
 pub(crate) fn unchecked_header(items: u32, payload: &[u8]) -> [u8; HEADER_BYTES] {
     let mut header = [0; HEADER_BYTES];
@@ -79,8 +79,8 @@ pub(crate) fn unchecked_header(items: u32, payload: &[u8]) -> [u8; HEADER_BYTES]
     header
 }
 
-/// The header that stands for `bytes` bytes, itself included, which are not there: one record at the least, so that it
-/// fits.
+/// Encodes the header of a gap: it replaces `bytes` missing bytes, the header included. A gap covers at least one
+/// record, so the header always fits.
 pub(crate) fn gap_header(bytes: u64) -> [u8; HEADER_BYTES] {
     sealed((bytes as u32 - HEADER_BYTES as u32) | GAP, 0, 0)
 }
@@ -100,12 +100,12 @@ fn sealed(length: u32, items: u32, checksum: u32) -> [u8; HEADER_BYTES] {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Slot {
     pub(crate) sequence: u64,
-    /// Bytes of records.
+    /// The acknowledged bytes of records.
     pub(crate) offset: u64,
 }
 
 impl Slot {
-    /// Where in the file this one goes.
+    /// The offset of this slot in the file.
     pub(crate) fn at(self) -> u64 {
         (SLOTS_AT + SLOT_BYTES * (self.sequence % 2) as usize) as u64
     }
@@ -119,12 +119,12 @@ impl Slot {
         bytes
     }
 
-    /// The last one that was written whole; the beginning if neither was.
+    /// Returns the last slot that was written completely, or the zero slot if neither is valid.
     pub(crate) fn last(prefix: &[u8; PREFIX_BYTES]) -> Self {
         let slot = |at: usize| {
             let bytes = &prefix[at..at + SLOT_BYTES];
             let slot = Self { sequence: u64_at(bytes, 0), offset: u64_at(bytes, 8) };
-            // The last sequence has no successor; we never get there.
+            // The last sequence has no successor; no journal reaches it.
             (slot.bytes() == bytes && slot.sequence < u64::MAX).then_some(slot)
         };
         let slots = [slot(SLOTS_AT), slot(SLOTS_AT + SLOT_BYTES)];
@@ -132,7 +132,7 @@ impl Slot {
     }
 }
 
-/// All that stands before the records, nothing of them acknowledged.
+/// Encodes the bytes before the records, with no record acknowledged.
 pub(crate) fn beginning(head: &[u8]) -> Vec<u8> {
     let mut bytes = vec![0; PREFIX_BYTES];
     bytes[..8].copy_from_slice(&MAGIC);
@@ -147,7 +147,7 @@ pub(crate) fn beginning(head: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The length and the checksum of the head.
+/// Returns the length and the checksum of the head.
 pub(crate) fn head_of(prefix: &[u8; PREFIX_BYTES]) -> (u32, u32) {
     (u32_at(prefix, 56), u32_at(prefix, 60))
 }

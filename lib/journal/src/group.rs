@@ -1,41 +1,41 @@
-//! What is written next: the records that are not in a file yet, up to a bound.
+//! The group of records to write next: records that are in no file yet, up to an upper bound.
 
 use std::{io, mem, sync::Arc};
 
 use crate::{chunk::ChunkRange, format, segment::OnDisk, settled_ranges::Mark, state::State};
 
-/// How much of closed chunks is written at once.
+/// The upper bound of the bytes of closed chunks that are written at once.
 const GROUP_BYTES: u64 = 1024 * 1024;
 
-/// Records of one segment, to be written behind one another.
+/// Consecutive records of one segment, to be written to its file.
 #[derive(Debug)]
 pub(crate) struct Group {
     pub(crate) id: u64,
     pub(crate) head: Arc<[u8]>,
     pub(crate) on_disk: OnDisk,
-    /// Where in the file a position stands: there and so much behind.
+    /// The file offset of the position `first`; the offset of any other position follows from it.
     records_at: u64,
     first: u64,
-    /// Where the file ends; what follows is a gap up to the first chunk.
+    /// The position at which the file ends; a gap follows up to the first chunk.
     filled: u64,
-    /// Where the records of this group begin.
+    /// The position at which the records of this group begin.
     from: u64,
     chunks: Vec<ChunkRange>,
-    /// A copy of the open chunk's unwritten part, and where it stands.
+    /// A copy of the unwritten part of the open chunk; it begins at position `open_from`.
     open: Vec<u8>,
     open_from: u64,
     pub(crate) to: Mark,
 }
 
 impl Group {
-    /// What must be written where, in this order.
+    /// Calls `write` with each byte slice and its file offset, in order.
     pub(crate) fn writes(
         &self,
         mut write: impl FnMut(&[u8], u64) -> io::Result<()>,
     ) -> io::Result<()> {
         let offset = |at: u64| self.records_at + (at - self.first);
         if self.from > self.filled {
-            // Before all else: until it is there, the file ends here for whoever recovers it.
+            // The gap header comes first: without it, recovery sees the end of the file here.
             write(&format::gap_header(self.from - self.filled), offset(self.filled))?;
         }
         for placed in &self.chunks {
@@ -44,16 +44,18 @@ impl Group {
         if self.open.is_empty() { Ok(()) } else { write(&self.open, offset(self.open_from)) }
     }
 
-    /// The buffer, for the next group.
+    /// Returns the buffer, for the next group.
     pub(crate) fn into_buffer(self) -> Vec<u8> {
         self.open
     }
 }
 
 impl State {
-    /// The oldest records that are in no file, of one segment, or nothing; `buffer` is for the copy of the open chunk.
+    /// Returns the oldest records of one segment that are in no file, or `None`. `buffer` receives the copy of the open
+    /// chunk.
     ///
-    /// What is settled and gone from memory needs no writing: the group says how long the gap is that it leaves.
+    /// Settled records that are gone from memory are not written: the group records the length of the gap that they
+    /// leave.
     pub(crate) fn next_group(&mut self, buffer: &mut Vec<u8>) -> Option<Group> {
         while self.written.at < self.end.at {
             let last = self.segments.len() - 1;
@@ -84,7 +86,7 @@ impl State {
                 to = self.end;
             }
             if chunks.is_empty() && open.is_empty() {
-                // All of it is settled, and gone from memory.
+                // All of these records are settled and gone from memory.
                 *buffer = open;
                 self.written = if index == last { self.end } else { self.segments[index].end };
                 continue;
@@ -110,7 +112,7 @@ impl State {
         None
     }
 
-    /// A group is in its file, or is not.
+    /// Records whether a group was written to its file.
     pub(crate) fn finish_group(&mut self, group: &Group, is_written: bool) {
         self.writing = None;
         if let Some(segment) = self.segment_mut(group.id) {

@@ -1,4 +1,4 @@
-//! The journal: what producers, the reader and the owner call.
+//! The journal: the API for producers, the reader and the owner.
 
 use std::{
     fmt, io,
@@ -29,8 +29,8 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Opens a journal under a head: bytes that say to the reader what all records have in common. With a directory, what
-    /// was left there by journals that are gone comes first, under the heads of its time.
+    /// Opens a journal under a head: bytes that describe to the reader what all records have in common. With a
+    /// directory, the records that dead journals left there come first, each under its original head.
     pub fn open(options: Options, head: &[u8]) -> Result<Self, OpenError> {
         let now = options.now;
         let opened = now();
@@ -65,7 +65,7 @@ impl Journal {
         Ok(journal)
     }
 
-    /// Later appends go under this head.
+    /// Sets the head of later appends.
     pub fn set_head(&self, head: &[u8]) {
         let mut state = lock(&self.shared.state);
         if !state.closed && *state.next_head != *head {
@@ -77,21 +77,22 @@ impl Journal {
         }
     }
 
-    /// What happens from now on to a record that finds no room; those that wait are decided anew.
+    /// Sets what happens from now on to a record that finds no room. Waiting producers apply the new setting.
     pub fn set_full(&self, full: Full) {
         lock(&self.shared.state).full = full;
         self.shared.room.notify_all();
     }
 
-    /// Bounds and durability are from now on those of these options; the directory stays. What is over a smaller bound
-    /// is kept, and producers wait until it is read. On an error, which is a lack of threads, the durability stays.
+    /// Replaces the limits and the durability with those of `options`; the directory stays. Records above a smaller
+    /// limit are kept, and producers wait until the reader has drained them. If the flusher thread cannot be started,
+    /// returns the error and keeps the old durability.
     pub fn set_bounds(&self, options: &Options) -> io::Result<()> {
         let shared = &*self.shared;
-        // Whether there is one is all that matters.
+        // `Limits::of` only checks whether there is a directory.
         let directory = shared.folder.as_ref().map(|_| PathBuf::new());
         let mut state = lock(&shared.state);
         state.limits = Limits::of(&Options { directory, ..options.clone() });
-        // Whoever appends next asks for room by the new ones.
+        // The next append checks for room against the new limits.
         state.room = 0;
         drop(state);
         shared.room.notify_all();
@@ -108,7 +109,7 @@ impl Journal {
         result
     }
 
-    /// When the reader is told from now on that there is something to read.
+    /// Sets when the reader is notified that there are records to read.
     pub fn set_ready(&self, ready: Ready) {
         let mut state = lock(&self.shared.state);
         let (reader, end) = (state.reader, state.end);
@@ -116,13 +117,13 @@ impl Journal {
         tell(state, reached);
     }
 
-    /// Takes a record that stands for so many items. Waits for room if [`Full`] says so.
+    /// Appends a record that represents `items` items. Waits for room as configured by [`Full`].
     pub fn append(&self, items: u32, record: &[u8]) -> AppendResult {
         self.append_at(items, record).map_or_else(AppendResult::Dropped, |_| AppendResult::Kept)
     }
 
-    /// The same, and says where the record stands, for an owner that keeps its records elsewhere as well: it need not
-    /// read one to [`settle`](Self::settle) it.
+    /// Like [`append`](Self::append), but returns the position of the record, for an owner that also stores its records
+    /// elsewhere: it can [`settle`](Self::settle) a record without reading it.
     pub fn append_at(&self, items: u32, record: &[u8]) -> Result<Stretch, Why> {
         let shared = &*self.shared;
         let header = if shared.folder.is_some() {
@@ -131,7 +132,7 @@ impl Journal {
             format::unchecked_header(items, record)
         };
         let bytes = (HEADER_BYTES + record.len()) as u64;
-        // Asked for before the lock, which is no place to wait for a clock.
+        // The clock is read before the lock is acquired, to keep the lock short.
         let durability = shared.durability.get();
         let now = match durability {
             Durability::Process | Durability::Host => Some((shared.now)()),
@@ -158,18 +159,20 @@ impl Journal {
         Ok(stretch)
     }
 
-    /// The next unread records, all under one head: no more items and bytes than these, but one record at the least.
+    /// Returns the next unread records, all under one head: at most `items_max` items and `bytes_max` bytes, but at
+    /// least one record.
     pub fn read(&self, items_max: u64, bytes_max: usize) -> Option<Batch> {
         self.shared.read(Max { items: items_max, bytes: bytes_max })
     }
 
-    /// The reader is done with a batch. In any order, and more than once is as good as once. Says how many items this
-    /// call has settled: none of those that were before, and none once the journal is closed.
+    /// Acknowledges a batch. Batches can be acknowledged in any order, and more than once. Returns how many items this
+    /// call has settled: items that were already settled do not count, and a closed journal returns 0.
     pub fn acknowledge(&self, batch: &Batch) -> u64 {
         self.settle(batch.stretch())
     }
 
-    /// The same for what stands in this stretch, read or not.
+    /// Acknowledges the records in this range, whether they were read or not. Returns the same count as
+    /// [`acknowledge`](Self::acknowledge).
     pub fn settle(&self, stretch: Stretch) -> u64 {
         let mut state = lock(&self.shared.state);
         if state.is_over {
@@ -181,7 +184,7 @@ impl Journal {
         fresh
     }
 
-    /// What was read and not acknowledged is unread again.
+    /// Makes all records unread again that were read but not acknowledged.
     pub fn rewind(&self) {
         let no_read = lock(&self.shared.reader);
         let mut state = lock(&self.shared.state);
@@ -192,13 +195,13 @@ impl Journal {
         tell(state, reached);
     }
 
-    /// Takes over what was left by journals of this directory that are gone by now, behind everything that is here
-    /// already, and says how many items that are: they count as recovered. Does nothing without a directory.
+    /// Adopts the records that dead journals left in this directory, behind all existing records. Returns how many
+    /// items they have; these items count as recovered. Does nothing without a directory.
     pub fn adopt(&self) -> Result<u64, OpenError> {
         self.shared.adopt()
     }
 
-    /// Writes everything that was accepted, and syncs it under [`Durability::Host`]. Does nothing without a directory.
+    /// Writes all accepted records, and syncs them under [`Durability::Host`]. Does nothing without a directory.
     pub fn flush(&self) -> io::Result<()> {
         self.shared.restore_files();
         let target = lock(&self.shared.state).end.at;
@@ -206,8 +209,8 @@ impl Journal {
         if self.shared.durability.get() == Durability::Host { self.shared.sync() } else { Ok(()) }
     }
 
-    /// Ends the journal: producers that wait get their records back as dropped, everything is written, and the folder is
-    /// free for others. What is in memory only is dropped, and counted.
+    /// Closes the journal: waiting producers get their records back as dropped, all records are written, and the folder
+    /// is released. Records that are only in memory are dropped and counted.
     pub fn close(&self) -> CloseReport {
         let mut closed = lock(&self.closed);
         if let Some(closed) = *closed {
@@ -222,12 +225,12 @@ impl Journal {
         shared.room.notify_all();
         shared.work.notify_all();
         if let Some(flusher) = lock(&self.flusher).take() {
-            // A flusher that panicked has left its work to us as well.
+            // If the flusher panicked, `close` also does its work.
             let _joined = flusher.join();
         }
-        // What could not be written is counted below.
+        // Records that could not be written are counted below.
         let _counted = self.flush();
-        // Nobody goes on in files that are not ours any more.
+        // No other thread may continue in files that we no longer own.
         let _no_read = lock(&shared.reader);
         let _no_write = lock(&shared.writer);
         let mut slots = lock(&shared.slots);
@@ -241,7 +244,7 @@ impl Journal {
         };
         if let Some(folder) = &shared.folder {
             for (id, length) in torn {
-                // What is counted as dropped must not be found by the next one.
+                // The next journal must not recover records that are counted as dropped.
                 let _cut = folder.cut(id, length);
             }
             if let Some((id, slot)) = slot {
@@ -249,7 +252,7 @@ impl Journal {
             }
             shared.delete(&slots);
             if let Some(id) = last {
-                // Left behind, it is found to be empty by the next one.
+                // If the file stays, the next journal finds it empty.
                 let _found = folder.remove(id);
             }
             folder.release();
@@ -258,24 +261,24 @@ impl Journal {
         left
     }
 
-    /// The folder that is this journal's alone until it is closed; none where nothing is written to disk. Files in it that
-    /// are not named as segments are left alone.
+    /// The folder that this journal owns exclusively until it is closed; `None` if the journal does not write to disk.
+    /// The journal does not touch files in it that are not named like segments.
     pub fn folder(&self) -> Option<&Path> {
         self.shared.folder.as_ref().map(Folder::path)
     }
 
-    /// The numbers of this moment.
+    /// Returns a snapshot of the counters.
     pub fn counts(&self) -> Counts {
         let now = (self.shared.now)();
         lock(&self.shared.state).counts(now, self.shared.opened)
     }
 
-    /// How full the journal is, from 0 to 1.
+    /// Returns how full the journal is, from 0 to 1.
     pub fn pressure(&self) -> f64 {
         lock(&self.shared.state).pressure()
     }
 
-    /// Starts the thread that writes on its own account, where there is none and the durability needs one.
+    /// Starts the flusher thread, if it is not running and the durability needs it.
     fn have_flusher(&self) -> io::Result<()> {
         let mut flusher = lock(&self.flusher);
         if flusher.is_none() && self.shared.durability.get() != Durability::Memory {

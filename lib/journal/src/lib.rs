@@ -3,15 +3,15 @@
 //! # How it is built
 //!
 //! One short lock guards the state: an open chunk that records are copied into, the closed chunks of each segment, and
-//! positions. A position counts bytes and items over the whole life of the journal, so what is queued, unread or
-//! unwritten is a subtraction. What takes time is done outside of that lock: groups of records are written under a
-//! lock of their own, acknowledgements under another, and the reader reads files under a third.
+//! positions. A position counts bytes and items since the journal was opened, so the number of queued, unread or
+//! unwritten items is a subtraction. Slow work runs outside of that lock: groups of records are written under a second
+//! lock, acknowledgements under a third, and the reader reads files under a fourth.
 //!
 //! # What is deliberately absent
 //!
-//! Meaning: a record is bytes and a number of items. Async: whoever waits, waits in a thread. More than one reader:
-//! a second destination has a journal of its own, so that none waits for another. Compression and encryption: the
-//! owner can do both before appending.
+//! Meaning: a record is bytes and a number of items. Async: a caller that waits blocks its thread. More than one
+//! reader: a second destination has its own journal, so that no destination waits for another. Compression and
+//! encryption: the owner can do both before appending.
 #![warn(missing_docs)]
 
 mod adopt;

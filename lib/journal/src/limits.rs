@@ -1,21 +1,21 @@
-//! The bounds, as they are held to: what the options say, less what files and folders take besides.
+//! The effective limits: the configured limits minus the overhead of files and folders.
 
 use crate::{chunk::CHUNK_BYTES, options::Options, segment::length_within};
 
-/// What the folders and their lock take on disk.
+/// The bytes that the folders and their lock file take on disk.
 const FOLDERS_BYTES: u64 = 16 * 1024;
 
-/// The least memory with a directory: what is being written and what is being appended must fit.
+/// The minimum memory with a directory: the records being written and the records being appended must fit.
 const MEMORY_BYTES_MIN: u64 = 4 * CHUNK_BYTES as u64;
 
-/// The most bytes of records in a segment, so that a gap's length fits its header.
+/// The maximum bytes of records in a segment, so that the length of a gap fits into its header.
 const SEGMENT_BYTES_MAX: u64 = 1 << 30;
 
-/// The bounds.
+/// The effective limits.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limits {
     pub(crate) memory_max: u64,
-    /// Of all segments, in whole blocks; `None` without a directory.
+    /// The limit for all segments together, in full blocks; `None` without a directory.
     pub(crate) disk_max: Option<u64>,
     pub(crate) segment_max: u64,
     pub(crate) chunk_bytes: usize,
@@ -39,7 +39,7 @@ impl Limits {
             memory_max,
             disk_max: has_directory.then_some(disk_max),
             segment_max,
-            // Full ones, unless memory is tiny.
+            // Full-size chunks, unless the memory limit is tiny.
             chunk_bytes: (memory_max / 16).min(CHUNK_BYTES as u64) as usize,
         }
     }

@@ -1,4 +1,4 @@
-//! What the owner of a journal chooses. Deliberately absent: reading any of it from a file or an environment.
+//! The options of a journal. Deliberately absent: reading any option from a file or an environment variable.
 
 use std::{
     fmt,
@@ -9,30 +9,31 @@ use std::{
 
 const MIB: u64 = 1024 * 1024;
 
-/// How a journal is opened.
+/// The options with which a journal is opened.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// The parent of the folders that journals take, one each: `0`, `1`, and so on. Without it there is no disk.
+    /// The parent directory of the folders of journals, one per journal: `0`, `1`, and so on. Without it the journal
+    /// does not use the disk.
     pub directory: Option<PathBuf>,
-    /// The most bytes that are kept in memory: records, about 128 bytes per chunk of them, and the heads of all segments
-    /// but the last. Batches in flight are not counted.
+    /// The maximum bytes in memory: records, about 128 bytes per chunk of them, and the heads of all segments but the
+    /// last. Batches that the reader holds are not counted.
     pub memory_max: u64,
-    /// The most bytes that this journal's folder takes on disk, with everything that is counted by `du`.
+    /// The maximum bytes that the folder of this journal takes on disk, as `du` counts them.
     pub disk_max: u64,
-    /// The size from which a segment is closed and another one is begun. Room on disk comes back by whole segments.
+    /// The size from which a segment is closed and a new one begins. Disk space is released in entire segments.
     pub segment_max: u64,
-    /// When an accepted record is safe from what.
+    /// Which failures an accepted record survives, and from when on.
     pub durability: Durability,
     /// What happens to a record that finds no room.
     pub full: Full,
-    /// When the reader is told that there is something to read.
+    /// When the reader is notified that there are records to read.
     pub ready: Ready,
     /// The monotonic clock.
     pub now: fn() -> Instant,
 }
 
 impl Options {
-    /// A journal without a directory: what is queued when it is closed is dropped, and counted.
+    /// Options for a journal without a directory: records that are queued when it is closed are dropped and counted.
     pub fn in_memory(memory_max: u64, now: fn() -> Instant) -> Self {
         Self {
             directory: None,
@@ -46,7 +47,7 @@ impl Options {
         }
     }
 
-    /// A journal that survives its process: 32 MiB of memory, 1 GiB of disk, written within milliseconds.
+    /// Options for a journal that survives its process: 32 MiB of memory, 1 GiB of disk, written within milliseconds.
     pub fn in_directory(directory: impl Into<PathBuf>, now: fn() -> Instant) -> Self {
         let disk_max = 1024 * MIB;
         Self {
@@ -61,28 +62,31 @@ impl Options {
         }
     }
 
-    /// The same with another bound on disk, and the size of segments that fits it.
+    /// Sets another disk limit, and a segment size that fits it.
     #[must_use]
     pub fn disk_max(self, disk_max: u64) -> Self {
         Self { disk_max, segment_max: Self::segment_max_of(disk_max), ..self }
     }
 
-    /// A sixteenth of what may be on disk, from 64 KiB to 16 MiB.
+    /// Returns the segment size for a disk limit: a sixteenth of it, from 64 KiB to 16 MiB.
     pub fn segment_max_of(disk_max: u64) -> u64 {
         (disk_max / 16).clamp(64 * 1024, 16 * MIB)
     }
 }
 
-/// When an accepted record is safe from what. Without a directory there is only [`Durability::Memory`].
+/// Which failures an accepted record survives, and from when on. Without a directory only [`Durability::Memory`]
+/// applies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Written for lack of memory, at [`flush`](crate::Journal::flush) and at [`close`](crate::Journal::close).
+    /// Records are written when memory runs out, at [`flush`](crate::Journal::flush) and at
+    /// [`close`](crate::Journal::close).
     Memory,
-    /// Written within a few milliseconds: the end of the process costs no more than those.
+    /// Records are written within a few milliseconds: the end of the process loses only the records of that time.
     Process,
-    /// Written before `append` returns: the end of the process costs nothing.
+    /// Records are written before `append` returns: the end of the process loses no record.
     WriteThrough,
-    /// As `Process`, and synced to the device every 100 ms: the end of the machine costs no more than those.
+    /// Like `Process`, and synced to the device every 100 ms: the end of the machine loses only the records of that
+    /// time.
     Host,
 }
 
@@ -91,26 +95,27 @@ pub enum Durability {
 pub enum Full {
     /// `append` waits until there is room.
     Hold,
-    /// `append` waits for at most so long, and then drops the record.
+    /// `append` waits for at most this duration, and then drops the record.
     HoldFor(Duration),
-    /// The record is dropped at once; every drop is counted.
+    /// `append` drops the record at once; every drop is counted.
     Count,
 }
 
-/// When the reader is told that there is something to read.
+/// When the reader is notified that there are records to read.
 #[derive(Clone)]
 pub struct Ready {
-    /// So many unread items are worth a call.
+    /// The number of unread items that triggers a notification.
     pub items: u64,
-    /// So many unread bytes are worth a call.
+    /// The number of unread bytes that triggers a notification.
     pub bytes: u64,
-    /// Called by the producer whose record reached either, and again only after the reader fell below both; also when a
-    /// producer finds no room. It must neither block nor call the journal.
+    /// The callback. The producer that appends the record that reaches either threshold calls it, and again only after
+    /// the reader fell below both. A producer that finds no room calls it too. It must neither block nor call the
+    /// journal.
     pub wake: Arc<dyn Fn() + Send + Sync>,
 }
 
 impl Ready {
-    /// For a reader that looks by itself.
+    /// For a reader that polls.
     pub fn never() -> Self {
         Self { items: u64::MAX, bytes: u64::MAX, wake: Arc::new(|| {}) }
     }

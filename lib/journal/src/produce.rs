@@ -1,4 +1,4 @@
-//! What a producer does besides copying its record: it waits for room, and writes when that is due.
+//! The work of a producer besides copying its record: it waits for room, and writes records when a write is due.
 
 use std::{
     sync::MutexGuard,
@@ -13,16 +13,17 @@ use crate::{
     writer::REFUSED_PAUSE,
 };
 
-/// How old an unwritten record becomes before a producer writes it along.
+/// The age of an unwritten record at which a producer writes it.
 const GROUP_AGE: Duration = Duration::from_millis(1);
 
-/// How many unwritten bytes are written at once, however young.
+/// The number of unwritten bytes at which a producer writes them, at any age.
 const GROUP_BYTES: u64 = 256 * 1024;
 
 type Guard<'a> = MutexGuard<'a, State>;
 
 impl SharedJournal {
-    /// Writes what is old or much enough; if somebody else does, that is enough.
+    /// Writes the unwritten records if they are old enough or large enough. Skips the write if another thread is
+    /// writing.
     pub(crate) fn write_if_due(&self, mut state: Guard<'_>, reached: bool, now: Instant) {
         let since = *state.unwritten_since.get_or_insert(now);
         let unwritten = state.end.at - state.written.at;
@@ -35,12 +36,12 @@ impl SharedJournal {
             && is_allowed
             && let Ok(mut writer) = self.writer.try_lock()
         {
-            // What the disk says is in the counts, and the flusher tries again.
+            // A write error is in the counts, and the flusher retries.
             let _counted = self.write_up_to(&mut writer, target);
         }
     }
 
-    /// Writes the record that was appended last, or finds it written by somebody else's group.
+    /// Writes the record that was appended last, unless another thread has written it with its group.
     pub(crate) fn write_through(&self, state: Guard<'_>, reached: bool) {
         let target = state.end.at;
         let refused_until = state.refused_until;
@@ -48,11 +49,11 @@ impl SharedJournal {
         if refused_until.is_some_and(|until| (self.now)() < until) {
             return;
         }
-        // What the disk says is in the counts, and the flusher tries again.
+        // A write error is in the counts, and the flusher retries.
         let _counted = self.write_up_to(&mut lock(&self.writer), target);
     }
 
-    /// Comes back when so many bytes fit, or with the reason why they will not.
+    /// Waits until `bytes` fit. Returns the reason if they will not.
     pub(crate) fn wait_for_room<'a>(
         &'a self,
         mut state: Guard<'a>,
@@ -60,7 +61,7 @@ impl SharedJournal {
     ) -> Result<Guard<'a>, (Guard<'a>, Why)> {
         let mut since = None;
         let mut entered = None;
-        // Once per wait: what has failed is not tried again before something changes.
+        // Once per wait: a failed step is not retried before the condition variable is notified or times out.
         let (mut may_try, mut is_overdue) = (true, false);
         let result = loop {
             if state.closed {
@@ -88,7 +89,7 @@ impl SharedJournal {
             }
             if state.ready.press() {
                 tell(state, true);
-                // What happened meanwhile may have been the room.
+                // Room may have become available meanwhile.
                 state = lock(&self.state);
                 continue;
             }

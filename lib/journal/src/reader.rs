@@ -1,4 +1,4 @@
-//! Takes what is unread: from memory where it is there, from files where it is not.
+//! Reads unread records: from memory if they are there, otherwise from files.
 
 use std::{
     fs::{File, OpenOptions},
@@ -17,26 +17,26 @@ use crate::{
     state::State,
 };
 
-/// How much is read from a file at once, unless one record is longer.
+/// The number of bytes that are read from a file at once, unless one record is longer.
 const BLOCK_BYTES: u64 = 1024 * 1024;
 
-/// What `read(2)` says about a broken device, for which std has no name.
+/// The error of `read(2)` for a broken device, which has no name in std.
 const EIO: i32 = 5;
 
-/// What is under the lock of those who read.
+/// The data under the reader lock.
 #[derive(Debug, Default)]
 pub(crate) struct Reader {
     pool: Arc<Pool>,
     file: Option<(u64, File)>,
-    /// What was read from a file last: checked, whole records.
+    /// The last block that was read from a file: validated, complete records.
     block: Option<ChunkRange>,
 }
 
-/// Where the next records are.
+/// The location of the next records.
 struct ReadRange {
     head: Arc<[u8]>,
     from: Mark,
-    /// The end of what may be in one batch.
+    /// The end of the range that one batch may contain.
     stop: Mark,
     place: Place,
 }
@@ -48,16 +48,16 @@ enum Place {
 
 /// Why a file could not be read.
 enum Damage {
-    /// One record, of so many bytes and items.
+    /// One record is damaged: its bytes and its items.
     Record(u64, u64),
-    /// Nobody knows where the next record begins.
+    /// The start of the next record is unknown, so the rest of the range is lost.
     Rest,
-    /// It may be readable another time.
+    /// A temporary error: a later read may succeed.
     Later(io::Error),
 }
 
 impl SharedJournal {
-    /// The next unread records.
+    /// Returns the next unread records.
     pub(crate) fn read(&self, max: Max) -> Option<Batch> {
         let mut reader = lock(&self.reader);
         loop {
@@ -111,7 +111,7 @@ impl State {
         }
         let last = self.segments.len() - 1;
         let index = self.segments.partition_point(|segment| segment.end.at <= from.at).min(last);
-        // Headers count for nothing in a batch; where records are tiny it is smaller than it might be.
+        // A batch counts no header bytes. With tiny records it is therefore smaller than it could be.
         let wanted = (max.bytes as u64).saturating_add(max.bytes as u64 / 2 + CHUNK_BYTES as u64);
         let limit = from.at.saturating_add(wanted);
         let is_near = self.open_from.items.saturating_sub(from.items) <= max.items
@@ -140,7 +140,7 @@ impl State {
 }
 
 impl Reader {
-    /// The block that holds the record at the beginning of the stretch, which is at this offset of the file.
+    /// Returns the block with the record at the start of the range, which is at this offset of the file.
     fn block(
         &mut self,
         shared: &SharedJournal,
@@ -181,7 +181,7 @@ impl Reader {
         Ok(block)
     }
 
-    /// The next read opens the file anew.
+    /// Closes the file, so that the next read opens it again.
     pub(crate) fn close_file(&mut self) {
         self.file = None;
     }
@@ -195,7 +195,7 @@ impl Reader {
     }
 }
 
-/// The header of the record that these bytes begin with, if all of it is there and as it was.
+/// Parses the header of the record at the start of these bytes, if the record is complete and its checksums match.
 fn good_record(bytes: &[u8]) -> Option<Header> {
     let header = Header::parse(bytes).filter(|header| !header.is_gap)?;
     let payload = bytes.get(HEADER_BYTES..header.record_bytes() as usize)?;
@@ -208,7 +208,7 @@ fn read_at(file: &File, offset: u64, length: u64) -> Result<Vec<u8>, Damage> {
     Ok(bytes)
 }
 
-/// Waiting does not bring back what is gone, but a lack of descriptors passes.
+/// Classifies an I/O error: a missing file or data is permanent, but a lack of file descriptors is temporary.
 fn damage(error: io::Error) -> Damage {
     let is_gone = matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::UnexpectedEof);
     if is_gone || error.raw_os_error() == Some(EIO) { Damage::Rest } else { Damage::Later(error) }

@@ -1,16 +1,16 @@
-//! When the reader is told that there is something to read.
+//! When the reader is notified that there are records to read.
 
 use std::{mem, sync::Arc};
 
 use crate::{options::Ready, settled_ranges::Mark};
 
-/// A threshold, as positions that the end of the journal reaches: one comparison each per append.
+/// A threshold, stored as positions that the end of the journal reaches: one comparison each per append.
 #[derive(Debug)]
 pub(crate) struct Readiness {
     ready: Ready,
-    /// The journal's end at which the reader is told; nowhere while it has been told.
+    /// The end of the journal at which the reader is notified; `NOWHERE` after it was notified.
     at: Mark,
-    /// The reader has been told, and has not caught up.
+    /// Whether the reader was notified and has not caught up.
     told: bool,
 }
 
@@ -21,7 +21,7 @@ impl Readiness {
         Self { ready, at: NOWHERE, told: false }
     }
 
-    /// Whether the reader must be told now.
+    /// Returns whether the reader must be notified now.
     #[inline]
     pub(crate) fn is_reached(&mut self, end: Mark) -> bool {
         let reached = end.items >= self.at.items || end.at >= self.at.at;
@@ -31,14 +31,15 @@ impl Readiness {
         reached
     }
 
-    /// The reader has moved. Whether it must be told of what is left: not if it knows.
+    /// Records that the reader has moved. Returns whether it must be notified of the remaining records: not if it was
+    /// already.
     pub(crate) fn moved(&mut self, reader: Mark, end: Mark) -> bool {
         let knew = self.told;
         self.found_nothing(reader);
         self.is_reached(end) && !knew
     }
 
-    /// The reader has looked and got nothing: it knows of nothing, and is told by the next append beyond the threshold.
+    /// Records that the reader found no record. It is notified by the next append beyond the threshold.
     pub(crate) fn found_nothing(&mut self, reader: Mark) {
         self.told = false;
         self.at = Mark {
@@ -47,20 +48,21 @@ impl Readiness {
         };
     }
 
-    /// Another threshold. Whether the reader must be told by it.
+    /// Replaces the threshold. Returns whether the reader must be notified because of it.
     pub(crate) fn replace(&mut self, ready: Ready, reader: Mark, end: Mark) -> bool {
         self.ready = ready;
         self.told = false;
         self.moved(reader, end)
     }
 
-    /// There is no room, whatever the threshold says. Whether the reader must be told: not if it knows.
+    /// Records that there is no room, regardless of the threshold. Returns whether the reader must be notified: not if
+    /// it was already.
     pub(crate) fn press(&mut self) -> bool {
         self.at = NOWHERE;
         !mem::replace(&mut self.told, true)
     }
 
-    /// What is called.
+    /// Returns the callback.
     pub(crate) fn wake(&self) -> Arc<dyn Fn() + Send + Sync> {
         Arc::clone(&self.ready.wake)
     }

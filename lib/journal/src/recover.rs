@@ -1,7 +1,7 @@
-//! What was left on disk by those before us.
+//! Recovers the segments that earlier journals left on disk.
 //!
-//! Nothing here changes a segment but for a torn tail, which is cut off. A file that is no segment of this version is
-//! left alone, and so is one that cannot be read: it may be readable another time.
+//! Recovery changes no segment, except that it cuts off a torn tail. It does not touch a file that is no segment of
+//! this version, nor a file that cannot be read: it may be readable later.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -23,7 +23,7 @@ use crate::{
 
 const BUFFER_BYTES: usize = 256 * 1024;
 
-/// How many items journals left in a directory that nobody has open now. They stay as they are.
+/// Counts the items that journals left in a directory, in folders that no journal has open now. Does not change them.
 pub fn left_items(directory: &Path) -> io::Result<u64> {
     let items = |folder: &Folder| {
         let left = RecoveredFolder::of(folder).map(|it| it.left).unwrap_or_default();
@@ -32,41 +32,41 @@ pub fn left_items(directory: &Path) -> io::Result<u64> {
     Ok(Folder::all_dead(directory)?.iter().map(items).sum())
 }
 
-/// What was found in one folder.
+/// The segments that were found in one folder.
 #[derive(Debug, Default)]
 pub(crate) struct RecoveredFolder {
-    /// In order.
+    /// The recovered segments, in order.
     pub(crate) left: Vec<LeftSegment>,
-    /// Torn and damaged bytes, those of files that are left alone included.
+    /// Torn and damaged bytes, including those of files that recovery does not touch.
     pub(crate) cut_bytes: u64,
-    /// What damaged files take on disk that are left alone.
+    /// The bytes on disk of damaged files that recovery does not touch.
     pub(crate) left_alone: u64,
     pub(crate) next_id: u64,
 }
 
-/// A segment that was left, as if it were a journal's first.
+/// A recovered segment, with positions as if it were the first of a journal.
 #[derive(Debug)]
 pub(crate) struct LeftSegment {
     pub(crate) segment: Segment,
-    /// What was acknowledged, is a gap or is damaged: without items, since none of theirs are counted.
+    /// The ranges that are acknowledged, a gap or damaged. They have no items, because their items are not counted.
     pub(crate) settled: Vec<(Mark, Mark)>,
 }
 
-/// What a file turned out to be.
+/// The result of scanning a file.
 enum SegmentScan {
     Segment {
         left: LeftSegment,
         cut_bytes: u64,
     },
-    /// Nothing that anybody needs; the bytes that were cut.
+    /// The file has no record that is needed; the number of cut bytes.
     Nothing(u64),
-    /// So many bytes, of which nobody can say whose they are.
+    /// The file is damaged, so the head of its records is unknown; its length in bytes.
     Damaged(u64),
     Foreign,
 }
 
 impl RecoveredFolder {
-    /// Reads the segments of a folder that is ours. A file that cannot be read is left alone.
+    /// Reads the segments of a folder that we own. Does not touch a file that cannot be read.
     pub(crate) fn of(folder: &Folder) -> Result<Self, OpenError> {
         let mut recovered = Self::default();
         let ids = folder.ids()?;
@@ -91,7 +91,7 @@ impl RecoveredFolder {
                         segment.tail = 0;
                     }
                 }
-                // Mostly they are all the same.
+                // Most segments have the same head, so they share it.
                 if let Some(before) = self.left.last()
                     && before.segment.head == segment.head
                 {
@@ -114,13 +114,13 @@ impl RecoveredFolder {
     }
 }
 
-/// Whether a file that begins like this was never written to the end of its beginning.
+/// Returns whether a file with this beginning is torn: its beginning was never written completely.
 fn is_torn(magic: &[u8]) -> bool {
     magic.len() < 8 || magic.iter().all(|&byte| byte == 0)
 }
 
 fn scan(path: &Path, id: u64) -> io::Result<SegmentScan> {
-    // Before it is opened: a pipe would make us wait.
+    // Checked before the file is opened: opening a pipe would block.
     if !fs::symlink_metadata(path)?.is_file() {
         return Ok(SegmentScan::Foreign);
     }
@@ -154,7 +154,7 @@ fn scan(path: &Path, id: u64) -> io::Result<SegmentScan> {
         });
     }
     if crc32fast::hash(&head) != head_checksum {
-        // Whose records these are, nobody can say.
+        // Without a valid head it is unknown what the records belong to.
         return Ok(SegmentScan::Damaged(length));
     }
     let first = Mark::default();
@@ -181,8 +181,8 @@ fn scan(path: &Path, id: u64) -> io::Result<SegmentScan> {
     Ok(SegmentScan::Segment { left: LeftSegment { segment, settled: walk.settled }, cut_bytes })
 }
 
-/// Whether these bytes begin with some that have this checksum: then it is the length that is wrong, and they are more
-/// than a head that was never written to its end.
+/// Returns whether a prefix of these bytes has this checksum. If so, the length is wrong and the head is complete;
+/// otherwise the head was never written to its end.
 fn begins_with(bytes: &[u8], checksum: u32) -> bool {
     let mut hasher = crc32fast::Hasher::new();
     bytes.iter().any(|byte| {
@@ -192,18 +192,18 @@ fn begins_with(bytes: &[u8], checksum: u32) -> bool {
     })
 }
 
-/// A walk over the records of a file.
+/// A scan over the records of a file.
 struct Walk {
     reader: BufReader<File>,
-    /// Bytes of the file that were not walked over.
+    /// The bytes of the file that are not scanned yet.
     left: u64,
     settled: Vec<(Mark, Mark)>,
     cut_bytes: u64,
 }
 
 impl Walk {
-    /// Goes on until the end, or until a header is wrong: behind it nobody knows where a record begins. Says where that
-    /// was, and how many records are good.
+    /// Scans until the end, or until an invalid header: behind it the start of the next record is unknown. Returns
+    /// where the scan ended, and how many records are valid.
     fn run(&mut self, start: Mark) -> io::Result<(Mark, u64)> {
         let mut at = start;
         let mut records = 0;
@@ -241,7 +241,7 @@ impl Walk {
         }
     }
 
-    /// The checksum of so many bytes, which need not fit into memory.
+    /// Returns the checksum of the next `bytes` bytes, which need not fit into memory.
     fn next_checksum(&mut self, mut bytes: usize) -> io::Result<u32> {
         let mut hasher = crc32fast::Hasher::new();
         while bytes > 0 {

@@ -1,27 +1,27 @@
-//! Positions in a journal, and which stretches of it nobody will ask for again.
+//! Positions in a journal, and the ranges that are settled: the reader does not need them again.
 
 use std::collections::BTreeMap;
 
-/// A position between two records: so many bytes and so many items are before it, counted over all segments. The
-/// number of items in a stretch is therefore a subtraction, whatever batches it was read in.
+/// A position between two records: the number of bytes and items before it, counted over all segments. The number of
+/// items in a range is therefore a subtraction, independent of the batches in which it was read.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Mark {
     pub(crate) at: u64,
     pub(crate) items: u64,
 }
 
-/// Where one or more records stand in a journal that is open. Earlier ones are less.
+/// The position of one or more records in an open journal. Earlier positions compare as less.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Stretch {
     pub(crate) from: Mark,
     pub(crate) to: Mark,
 }
 
-/// Everything before the cursor is settled, and perhaps stretches behind it.
+/// The settled ranges: everything before the cursor, and optionally ranges behind it.
 #[derive(Debug, Default)]
 pub(crate) struct SettledRanges {
     cursor: Mark,
-    /// By where they begin; neither overlapping nor touching one another, nor the cursor.
+    /// Keyed by their start. They neither overlap nor touch one another, nor the cursor.
     stretches: BTreeMap<u64, (Mark, Mark)>,
 }
 
@@ -30,8 +30,8 @@ impl SettledRanges {
         self.cursor
     }
 
-    /// Settles a stretch, and says how many of its items were not settled before. A file that was changed behind our
-    /// back can make these numbers wrong, and nothing worse: hence the subtractions that stop at zero.
+    /// Settles a range, and returns how many of its items were not settled before. If another process changed a file,
+    /// these numbers can be wrong, but nothing else breaks: hence the saturating subtractions.
     pub(crate) fn settle(&mut self, from: Mark, to: Mark) -> u64 {
         let from = from.max(self.cursor);
         if to.at <= from.at {
@@ -39,7 +39,7 @@ impl SettledRanges {
         }
         let (mut first, mut last) = (from, to);
         let mut fresh = 0;
-        // What lies between here and `to` has been looked at.
+        // The range between this position and `to` is already processed.
         let mut seen = to;
         while let Some((_, &(start, end))) = self.stretches.range(..=to.at).next_back() {
             if end.at < from.at {
@@ -64,7 +64,7 @@ impl SettledRanges {
         fresh
     }
 
-    /// The first position from here on that is not settled.
+    /// Returns the first position from `from` on that is not settled.
     pub(crate) fn next_open(&self, from: Mark) -> Mark {
         let from = from.max(self.cursor);
         match self.stretches.range(..=from.at).next_back() {
@@ -73,7 +73,7 @@ impl SettledRanges {
         }
     }
 
-    /// Where the next settled stretch behind this position begins.
+    /// Returns the start of the next settled range behind this position.
     pub(crate) fn next_settled(&self, from: Mark) -> Option<Mark> {
         self.stretches.range(from.at + 1..).next().map(|(_, &(start, _))| start)
     }
@@ -90,7 +90,7 @@ mod tests {
     }
 
     proptest! {
-        /// Against a set of single positions.
+        /// Compares against a set of single positions.
         #[test]
         fn settles_like_a_set(steps in vec((0u64..40, 0u64..12), 0..40)) {
             let mut settled = SettledRanges::default();

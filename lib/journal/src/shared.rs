@@ -1,4 +1,4 @@
-//! What a journal and its flusher both hold.
+//! The data that a journal shares with its flusher.
 
 use std::{
     sync::{
@@ -17,7 +17,7 @@ use crate::{
     writer::{Slots, Writer},
 };
 
-/// What a journal and its flusher both hold.
+/// The data that a journal shares with its flusher.
 pub(crate) struct SharedJournal {
     pub(crate) state: Mutex<State>,
     /// Producers wait here for room.
@@ -34,7 +34,7 @@ pub(crate) struct SharedJournal {
     pub(crate) opened: Instant,
 }
 
-/// The durability of the moment, for those who hold no lock.
+/// The current durability, readable without a lock.
 #[derive(Debug)]
 pub(crate) struct Chosen(AtomicU8);
 
@@ -57,7 +57,7 @@ impl Chosen {
 }
 
 impl SharedJournal {
-    /// The flusher has something to do. Nothing is called if it is awake.
+    /// Wakes the flusher if it is parked. Makes no call if it is awake.
     #[inline]
     pub(crate) fn unpark(&self, state: &mut MutexGuard<'_, State>) {
         if state.parked {
@@ -66,7 +66,7 @@ impl SharedJournal {
         }
     }
 
-    /// Something was settled: the files learn of it, and whoever waits for room.
+    /// Runs after records were settled: updates the files, and wakes producers that wait for room.
     pub(crate) fn after_settling(&self) {
         self.room.notify_all();
         self.delete_doomed();
@@ -74,7 +74,7 @@ impl SharedJournal {
     }
 }
 
-/// Tells the reader, outside of the lock, if its threshold was reached.
+/// Notifies the reader, outside of the lock, if its threshold was reached.
 #[inline]
 pub(crate) fn tell(state: MutexGuard<'_, State>, reached: bool) {
     if reached {
@@ -84,13 +84,13 @@ pub(crate) fn tell(state: MutexGuard<'_, State>, reached: bool) {
     }
 }
 
-/// Locks; what a panicking thread left is as good as before, since nothing here is changed halfway by one.
+/// Locks the mutex and ignores poisoning: no panic can leave the data half changed.
 #[inline]
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Waits until it is called, or for so long, and says whether the time is over.
+/// Waits for a notification, at most for `most`. Returns whether the wait timed out.
 pub(crate) fn wait_for<'a, T>(
     called: &Condvar,
     guard: MutexGuard<'a, T>,

@@ -1,7 +1,7 @@
-//! All that is under the one short lock: what is in memory, what is where, and the counts.
+//! The data under the one short lock: the records in memory, the positions, and the counters.
 //!
-//! Deliberately absent: files, waiting and the clock. What takes time is done by others, outside of the lock, with what
-//! they were told here.
+//! Deliberately absent: files, waiting and the clock. Slow work runs outside of the lock, in other modules, with the
+//! data that this module returns.
 
 use std::{
     collections::VecDeque,
@@ -22,72 +22,74 @@ use crate::{
     tally::Tally,
 };
 
-/// What is under the lock.
+/// The data under the state lock.
 #[derive(Debug)]
 pub(crate) struct State {
-    /// So many bytes can be appended without a second thought. Whatever asks for one sets it to zero.
+    /// The number of bytes that can be appended without another check. Every change that requires a check sets it to
+    /// zero.
     pub(crate) room: u64,
-    /// The open chunk: what was appended behind the last segment's last chunk.
+    /// The open chunk: the records behind the last chunk of the last segment.
     pub(crate) open: Vec<u8>,
     pub(crate) open_from: Mark,
     /// The end of all records.
     pub(crate) end: Mark,
-    /// Up to here everything is in files, or settled.
+    /// Up to this position all records are in files, or settled.
     pub(crate) written: Mark,
-    /// The next record to read.
+    /// The position of the next record to read.
     pub(crate) reader: Mark,
     pub(crate) settled: SettledRanges,
     /// Never empty; appends go to the last.
     pub(crate) segments: VecDeque<Segment>,
-    /// The segment whose file is being written: it must stay.
+    /// The segment with a file that is being written: it must not be deleted.
     pub(crate) writing: Option<u64>,
-    /// Settled segments whose files must be deleted, with what they take on disk.
+    /// Settled segments with files that must be deleted, and the disk space of each.
     pub(crate) doomed: Vec<(u64, u64)>,
-    /// Deleting was refused; it is not tried before this moment.
+    /// Deleting failed; it is not retried before this time.
     pub(crate) undeletable_until: Option<Instant>,
-    /// What all segments but the last take on disk, or will; the doomed ones and files left alone included.
+    /// The disk space of all segments but the last, now or once written, including the doomed segments and the files
+    /// left alone.
     pub(crate) others: u64,
-    /// What damaged files take on disk, which are left alone.
+    /// The disk space of damaged files that the journal does not touch.
     pub(crate) left_alone: u64,
     pub(crate) next_head: Arc<[u8]>,
     pub(crate) next_id: u64,
-    /// What chunks and the heads of all segments but the last take in memory; the open chunk excluded.
+    /// The memory of chunks and of the heads of all segments but the last, without the open chunk.
     pub(crate) resident: u64,
     pub(crate) limits: Limits,
     pub(crate) pool: Arc<Pool>,
     pub(crate) ages: Ages,
     pub(crate) ready: Readiness,
     pub(crate) full: Full,
-    /// Nothing is appended or read any more.
+    /// Whether appending and reading have ended.
     pub(crate) closed: bool,
-    /// Nor is anything written: the folder may be somebody else's.
+    /// Whether writing has ended too: another journal may own the folder.
     pub(crate) is_over: bool,
-    /// When the oldest record that nobody has begun to write was appended.
+    /// When the oldest record was appended that no thread has begun to write.
     pub(crate) unwritten_since: Option<Instant>,
-    /// The disk has refused; a producer does not try before this moment.
+    /// A write failed; producers do not retry before this time.
     pub(crate) refused_until: Option<Instant>,
-    /// The device may lack something that it should have.
+    /// Whether written data may not be synced to the device.
     pub(crate) unsynced: bool,
-    /// The flusher waits to be woken.
+    /// Whether the flusher is parked.
     pub(crate) parked: bool,
     pub(crate) tally: Tally,
 }
 
-/// What stands between a record and its place.
+/// The result of making room for a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Room {
     Made,
     /// Settled segments must be deleted first.
     Delete,
-    /// Something must be written first.
+    /// Records must be written first.
     Write,
     None,
-    /// There never will be any.
+    /// The record will never fit.
     Never,
 }
 
 impl State {
-    /// The state of an empty journal, whose segments are counted from this id on.
+    /// Creates the state of an empty journal, with segment ids that start at `next_id`.
     pub(crate) fn new(options: &Options, next_id: u64, head: &[u8]) -> Self {
         let limits = Limits::of(options);
         let head: Arc<[u8]> = Arc::from(head);
@@ -125,7 +127,7 @@ impl State {
         }
     }
 
-    /// Copies a record for which there is room. Says whether the reader must be told.
+    /// Copies a record for which there is room. Returns whether the reader must be notified.
     #[inline]
     pub(crate) fn push(&mut self, items: u32, header: &[u8; HEADER_BYTES], payload: &[u8]) -> bool {
         let bytes = (HEADER_BYTES + payload.len()) as u64;
@@ -137,7 +139,7 @@ impl State {
         self.ready.is_reached(self.end)
     }
 
-    /// Makes room for a record of so many bytes, its header included, or says what must be done first.
+    /// Makes room for a record of `bytes` bytes, header included, or returns the step that must come first.
     pub(crate) fn make_room(&mut self, bytes: u64, now: Instant) -> Room {
         if self.is_too_large(bytes) {
             return Room::Never;
@@ -201,14 +203,14 @@ impl State {
         }
     }
 
-    /// Makes a chunk of the open one.
+    /// Turns the open chunk into a closed one.
     pub(crate) fn freeze(&mut self) {
         self.room = 0;
         if self.open.is_empty() {
             return;
         }
         let length = self.open.len();
-        // A buffer that is hardly used is worth a copy: what is counted is what is taken.
+        // A buffer that is mostly empty is copied, so that the counted memory matches the allocated memory.
         let bytes = if length * 4 >= self.open.capacity() * 3 {
             mem::take(&mut self.open)
         } else {
@@ -226,7 +228,7 @@ impl State {
         self.open_from = end;
     }
 
-    /// Later appends go to another segment.
+    /// Starts a new segment for later appends.
     pub(crate) fn rotate(&mut self) {
         self.freeze();
         if self.is_last_empty() {
@@ -237,7 +239,7 @@ impl State {
         self.push_last();
     }
 
-    /// Takes the last segment away, which is empty; another one must follow.
+    /// Removes the last segment, which is empty. The caller must push another one.
     pub(crate) fn pop_last(&mut self) {
         let Some(last) = self.segments.pop_back() else { return };
         self.next_id = last.id;
@@ -246,14 +248,14 @@ impl State {
         }
     }
 
-    /// Begins a segment at the end, under the latest head.
+    /// Appends a new segment under the latest head.
     pub(crate) fn push_last(&mut self) {
         let last = Segment::new(self.next_id, Arc::clone(&self.next_head), self.end);
         self.next_id += 1;
         self.push_segment(last);
     }
 
-    /// Puts a segment behind all others.
+    /// Appends a segment behind all others.
     pub(crate) fn push_segment(&mut self, segment: Segment) {
         if let Some(before) = self.segments.back() {
             self.resident += before.head_bytes(&segment);
@@ -261,7 +263,7 @@ impl State {
         self.segments.push_back(segment);
     }
 
-    /// Forgets the oldest chunks that are in files, until so many bytes fit into memory.
+    /// Discards the oldest chunks that are in files, until `bytes` fit into memory.
     fn forget_written(&mut self, bytes: u64) {
         if self.memory_bytes_with(bytes) <= self.limits.memory_max {
             return;
@@ -282,7 +284,7 @@ impl State {
         }
     }
 
-    /// Counts a stretch as acknowledged, and says how many of its items were not settled before.
+    /// Counts a range as acknowledged, and returns how many of its items were not settled before.
     pub(crate) fn acknowledge(&mut self, from: Mark, to: Mark) -> u64 {
         let fresh = self.settled.settle(from, to);
         self.tally.acknowledged += fresh;
@@ -290,14 +292,14 @@ impl State {
         fresh
     }
 
-    /// Counts a stretch that cannot be read back.
+    /// Counts a range that cannot be read back as damaged.
     pub(crate) fn give_up(&mut self, from: Mark, to: Mark) {
         self.tally.damaged += self.settled.settle(from, to);
         self.release();
     }
 
-    /// Files that may hold something that counts as unwritten, because the disk took only a part of a group, and how long
-    /// each is without it.
+    /// Returns the files that may contain records that count as unwritten, because the disk accepted only a part of a
+    /// group, and the length of each file without them.
     pub(crate) fn half_written(&mut self) -> Vec<(u64, u64)> {
         self.freeze();
         let torn = self.segments.iter().filter(|segment| {
@@ -310,10 +312,10 @@ impl State {
         torn.map(|segment| (segment.id, length(segment))).collect()
     }
 
-    /// Gives up what is in no file, and says how many items that were.
+    /// Drops the records that are in no file, and returns how many items they had.
     pub(crate) fn abandon(&mut self) -> u64 {
         self.freeze();
-        // By segment: a file that was lost is no reason to let go of those behind it.
+        // Per segment: the loss of one file is no reason to drop the records of later files.
         let mut fresh = 0;
         for segment in &self.segments {
             fresh += self.settled.settle(segment.filled, segment.end);
@@ -324,14 +326,14 @@ impl State {
         fresh
     }
 
-    /// The last segment, if its file is there and nobody needs it.
+    /// Returns the last segment, if it has a file and all its records are settled.
     pub(crate) fn settled_last(&self) -> Option<u64> {
         let last = self.last_segment();
         let is_settled = self.end.at == self.settled.cursor().at;
         (is_settled && last.on_disk != OnDisk::Absent).then_some(last.id)
     }
 
-    /// Lets go of chunks and segments before the cursor.
+    /// Discards chunks and segments before the cursor.
     pub(crate) fn release(&mut self) {
         let cursor = self.settled.cursor();
         if cursor.at == self.end.at {
@@ -370,14 +372,15 @@ impl State {
         }
     }
 
-    /// The disk did not take a group: producers leave it alone for a while.
+    /// Records that writing a group failed: producers do not retry for a while.
     pub(crate) fn refuse(&mut self, error: &io::Error, now: Instant, pause: Duration) {
         self.tally.blame(error);
         self.refused_until = Some(now + pause);
         self.unwritten_since = Some(now);
     }
 
-    /// Somebody has deleted a file. What is in memory will be written again; the rest is lost, and counted.
+    /// Handles a file that was deleted from outside. Records in memory will be written again; the rest is lost and
+    /// counted.
     pub(crate) fn lose_file(&mut self, id: u64) {
         let Some(segment) = self.segment_mut(id) else { return };
         segment.on_disk = OnDisk::Absent;
@@ -388,7 +391,7 @@ impl State {
         self.give_up(first, resident);
     }
 
-    /// Ends it: no file is touched from now on, and nobody will ask for what is in memory.
+    /// Ends the journal: no file is changed from now on, and the records in memory are discarded.
     pub(crate) fn end(&mut self) {
         self.is_over = true;
         self.open = Vec::new();
@@ -398,8 +401,9 @@ impl State {
         }
     }
 
-    /// What the file of the cursor's segment should say about it, unless it does. The cursor may be ahead of the file,
-    /// where there is only a gap to come: the file is told no more than it can lead to.
+    /// Returns the acknowledgement that must be written to the file of the cursor's segment, or `None` if it is up to
+    /// date. The cursor may be ahead of the file, where only a gap would follow: the slot never points behind the end
+    /// of the file.
     pub(crate) fn lagging_slot(&self) -> Option<(u64, Slot)> {
         let front = self.segments.front().filter(|front| front.on_disk == OnDisk::Ready)?;
         if self.is_over {
@@ -418,7 +422,7 @@ impl State {
         self.segments.back_mut().expect("a journal has a segment to append to")
     }
 
-    /// By its id, wherever it has moved to.
+    /// Finds a segment by its id, at any index.
     pub(crate) fn segment_mut(&mut self, id: u64) -> Option<&mut Segment> {
         let index = self.segments.binary_search_by_key(&id, |segment| segment.id).ok()?;
         self.segments.get_mut(index)
@@ -436,7 +440,7 @@ impl State {
         self.resident + self.open.len() as u64
     }
 
-    /// What memory holds when a record of so many bytes is in it.
+    /// The memory in use once a record of `bytes` bytes is in it.
     fn memory_bytes_with(&self, bytes: u64) -> u64 {
         let is_frozen =
             !self.open.is_empty() && ((self.open.capacity() - self.open.len()) as u64) < bytes;
@@ -448,7 +452,7 @@ impl State {
         self.end.items.saturating_sub(gone)
     }
 
-    /// The share of the bound that is used.
+    /// The used share of the limit.
     pub(crate) fn pressure(&self) -> f64 {
         let share = |bytes: u64, max: u64| (bytes as f64 / max.max(1) as f64).min(1.0);
         let memory = share(self.memory_bytes(), self.limits.memory_max);

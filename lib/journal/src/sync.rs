@@ -1,4 +1,4 @@
-//! Asks the device to keep what was written.
+//! Syncs written records to the device.
 
 use std::{io, mem, sync::MutexGuard};
 
@@ -8,15 +8,16 @@ use crate::{
     state::State,
 };
 
-/// What is under the lock of those who sync: one at a time, so that who comes second has waited for the first.
+/// The data under the lock for syncing: one sync at a time, so that the second caller has waited for the first.
 #[derive(Debug, Default)]
 pub(crate) struct SyncState {
-    /// Segments that the device may not have, by what it said. It does not say so twice, so that only their end helps.
+    /// Segments that may not be on the device, each with its sync error. The device reports an error only once, so an
+    /// entry stays until its segment ends.
     failed: Vec<(u64, io::Error)>,
 }
 
 impl SharedJournal {
-    /// Has the flusher sync what was just written, if that is its task.
+    /// Requests that the flusher syncs the last write, under [`Durability::Host`].
     pub(crate) fn note_unsynced(&self, state: &mut MutexGuard<'_, State>) {
         if self.durability.get() == Durability::Host {
             state.unsynced = true;
@@ -24,10 +25,10 @@ impl SharedJournal {
         }
     }
 
-    /// Asks the device to have what was written. Fails for as long as something is queued that it refused once.
+    /// Syncs written data to the device. Fails as long as a segment is queued for which a sync failed once.
     pub(crate) fn sync(&self) -> io::Result<()> {
         let mut syncing = lock(&self.syncing);
-        // First of all: what is written from now on is noted again.
+        // The flag is reset first: a write from now on sets it again.
         lock(&self.state).unsynced = false;
         let mut unsynced = mem::take(&mut lock(&self.writer).unsynced);
         unsynced.extend(lock(&self.slots).unsynced.take());
@@ -72,7 +73,7 @@ mod tests {
         journal.flush().unwrap();
         let shared = &journal.shared;
         let (reader, _writer) = io::pipe().unwrap();
-        // Nothing that can be synced.
+        // A file that cannot be synced.
         let pipe = File::from(OwnedFd::from(reader));
         lock(&shared.writer).unsynced.push((0, pipe.into()));
         for _ in 0..2 {

@@ -1,4 +1,4 @@
-//! What is counted, and how the counts of one moment come from it.
+//! The counters, and how a snapshot of the counts is computed from them.
 
 use std::{
     io,
@@ -7,12 +7,12 @@ use std::{
 
 use crate::{counts::Counts, segment::OnDisk, state::State};
 
-/// What only ever grows.
+/// The running totals. All counters only grow, except those of waiting producers.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
     pub(crate) recovered: u64,
     pub(crate) acknowledged: u64,
-    /// Items that `append` did not take.
+    /// Items that `append` dropped.
     pub(crate) refused: u64,
     pub(crate) damaged: u64,
     /// Items that were only in memory when the journal was closed.
@@ -20,15 +20,15 @@ pub(crate) struct Tally {
     pub(crate) cut_bytes: u64,
     pub(crate) write_errors: u64,
     pub(crate) last_write_error: Option<String>,
-    /// How long producers waited that do not wait any more.
+    /// The total waiting time of producers that no longer wait.
     pub(crate) held: Duration,
     pub(crate) holding: u64,
-    /// Of those who wait, when they began, as times since `open`, in sum.
+    /// The sum of the start times of the producers that wait now, as durations since `open`.
     pub(crate) holding_since: Duration,
 }
 
 impl Tally {
-    /// Counts a refusal of the disk.
+    /// Counts a write error of the disk.
     pub(crate) fn blame(&mut self, error: &io::Error) {
         self.write_errors += 1;
         self.last_write_error = Some(error.to_string());
@@ -36,7 +36,7 @@ impl Tally {
 }
 
 impl State {
-    /// The numbers of this moment; `opened` is when the journal was.
+    /// Returns a snapshot of the counters; `opened` is the time at which the journal was opened.
     pub(crate) fn counts(&self, now: Instant, opened: Instant) -> Counts {
         let tally = &self.tally;
         let cursor = self.settled.cursor().at;

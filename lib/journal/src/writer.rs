@@ -1,5 +1,5 @@
-//! Puts records into files, acknowledgements beside them, and takes files away. All of it happens outside of the state's
-//! lock; the order of locks is syncing, reader, writer, slots, state.
+//! Writes records and acknowledgements to files, and deletes files. All of it runs outside of the state lock. The lock
+//! order is syncing, reader, writer, slots, state.
 
 use std::{
     fs::{File, OpenOptions},
@@ -18,19 +18,19 @@ use crate::{
     shared::{SharedJournal, lock},
 };
 
-/// How long producers leave a disk alone that has refused.
+/// How long producers do not write after a write error.
 pub(crate) const REFUSED_PAUSE: Duration = Duration::from_millis(100);
 
-/// What is under the lock of those who write records.
+/// The data under the lock for writing records.
 #[derive(Debug, Default)]
 pub(crate) struct Writer {
     file: Option<(u64, Arc<File>)>,
     buffer: Vec<u8>,
-    /// Files with something that the device may not have yet.
+    /// Files with data that may not be synced to the device.
     pub(crate) unsynced: Vec<(u64, Arc<File>)>,
 }
 
-/// What is under the lock of those who write acknowledgements.
+/// The data under the lock for writing acknowledgements.
 #[derive(Debug, Default)]
 pub(crate) struct Slots {
     file: Option<(u64, Arc<File>)>,
@@ -38,13 +38,13 @@ pub(crate) struct Slots {
 }
 
 impl SharedJournal {
-    /// Writes everything up to this position. Without a directory nothing is ever written.
+    /// Writes all records up to this position. Without a directory, writes nothing.
     pub(crate) fn write_up_to(&self, writer: &mut Writer, at: u64) -> io::Result<()> {
         while self.write_group(writer, at)? {}
         Ok(())
     }
 
-    /// Writes one group if something before this position is unwritten, and says whether it did.
+    /// Writes one group if a record before this position is unwritten. Returns whether it wrote one.
     pub(crate) fn write_group(&self, writer: &mut Writer, at: u64) -> io::Result<bool> {
         let Some(folder) = &self.folder else { return Ok(false) };
         let group = {
@@ -81,8 +81,8 @@ impl SharedJournal {
         result.map(|()| true)
     }
 
-    /// Brings the acknowledgement in the file up to date. A failure costs a repetition after a crash, no more; the next
-    /// acknowledgement tries again.
+    /// Updates the acknowledgement in the file. A failure only causes repeated records after a crash; the next
+    /// acknowledgement retries.
     pub(crate) fn write_slot(&self) {
         let mut slots = lock(&self.slots);
         let lagging = lock(&self.state).lagging_slot();
@@ -96,7 +96,7 @@ impl SharedJournal {
         let result = slots.put(folder, id, slot);
         let mut state = lock(&self.state);
         self.note_unsynced(&mut state);
-        // Of one that was settled meanwhile nobody needs to know.
+        // The segment was settled meanwhile, so its slot does not matter.
         let Some(segment) = state.segment_mut(id) else { return };
         match result {
             Ok(()) => segment.slot = slot,
@@ -104,7 +104,7 @@ impl SharedJournal {
         }
     }
 
-    /// Deletes the files of settled segments, unless that was refused just now, and says whether all are gone.
+    /// Deletes the files of settled segments, unless deleting failed just now. Returns whether all are deleted.
     pub(crate) fn delete_doomed(&self) -> bool {
         {
             let state = lock(&self.state);
@@ -118,14 +118,14 @@ impl SharedJournal {
         self.delete_again()
     }
 
-    /// Deletes the files of settled segments, whatever was refused before.
+    /// Deletes the files of settled segments, even if deleting failed just now.
     pub(crate) fn delete_again(&self) -> bool {
-        // Held to the end: whoever closes the journal waits for it before the folder becomes somebody else's.
+        // Held to the end: `close` waits for this lock before it releases the folder to other journals.
         let slots = lock(&self.slots);
         lock(&self.state).is_over || self.delete(&slots)
     }
 
-    /// Deletes while nobody else does, and not after the folder was released.
+    /// Deletes the files. The slots lock excludes other threads, and excludes deleting after the folder was released.
     pub(crate) fn delete(&self, _slots: &MutexGuard<'_, Slots>) -> bool {
         let Some(folder) = &self.folder else { return true };
         let mut doomed = mem::take(&mut lock(&self.state).doomed);
@@ -150,15 +150,15 @@ impl SharedJournal {
             state.tally.blame(&error);
         }
         drop(state);
-        // Those who wait have tried it themselves.
+        // If no file was deleted, waiting producers are not woken: they have tried to delete the files themselves.
         if gone > 0 {
             self.room.notify_all();
         }
         all
     }
 
-    /// Writes files again that somebody has deleted, as far as memory goes: whoever flushes wants to know that what was
-    /// accepted is on disk.
+    /// Writes deleted files again, as far as their records are in memory: `flush` guarantees that accepted records are
+    /// on disk.
     pub(crate) fn restore_files(&self) {
         let Some(folder) = &self.folder else { return };
         let ready: Vec<u64> = {
@@ -181,7 +181,7 @@ impl SharedJournal {
         for id in ready.into_iter().filter(is_gone) {
             state.lose_file(id);
         }
-        // What they have open has no name any more.
+        // Their open files no longer have a name.
         *slots = Slots::default();
         reader.close_file();
     }

@@ -1,5 +1,4 @@
-//! A process that is killed loses nothing that `append` has returned for, if it writes through, and nothing but a tail if
-//! it does not.
+//! A killed process loses no record for which `append` has returned if it writes through, and otherwise only a tail.
 
 use std::{
     env,
@@ -32,7 +31,8 @@ fn count_file(directory: &Path, producer: u64) -> PathBuf {
     directory.join(format!("count-{producer}"))
 }
 
-/// Appends until killed. What `append` has returned for is counted in a file, and told now and then.
+/// Appends until killed. A file counts the records for which `append` has returned; the child prints progress now and
+/// then.
 fn produce(directory: &Path, durability: Durability) {
     let options = Options { durability, ..Options::in_directory(directory, now) };
     let journal = Journal::open(options, b"head").expect("the child can open");
@@ -57,7 +57,7 @@ fn produce(directory: &Path, durability: Durability) {
     });
 }
 
-/// How many records of each producer there are; they are the first ones, in order.
+/// Returns how many records of each producer were found; they must be the first ones, in order.
 fn found(journal: &Journal) -> [u64; PRODUCERS as usize] {
     let mut next = [0; PRODUCERS as usize];
     while let Some(batch) = journal.read(1000, 1 << 20) {

@@ -1,4 +1,4 @@
-//! One journal, one thread: what goes in comes out, once, in order, under its head, and the counts say so.
+//! One journal, one thread: the reader gets each record once, in order, under its head, and the counts match.
 
 use std::{
     sync::{
@@ -20,7 +20,7 @@ fn now() -> Instant {
 const DURABILITIES: [Durability; 4] =
     [Durability::Memory, Durability::Process, Durability::WriteThrough, Durability::Host];
 
-/// One journal of each kind, and what keeps its directory.
+/// Opens one journal of each kind, with the guard that keeps its directory.
 fn each() -> Vec<(Journal, Option<tempfile::TempDir>)> {
     let in_memory = Journal::open(Options::in_memory(1 << 20, now), b"head").expect("it opens");
     let mut all = vec![(in_memory, None)];
@@ -162,7 +162,7 @@ fn full_is_what_the_options_say() {
     assert_eq!(journal.append(1, &[7; 84]), AppendResult::Kept);
 }
 
-/// What counts its calls, and the counter.
+/// Returns a callback that counts its calls, and the counter.
 fn counting() -> (Arc<dyn Fn() + Send + Sync>, Arc<AtomicUsize>) {
     let told = Arc::new(AtomicUsize::new(0));
     let wake = Arc::clone(&told);
@@ -301,7 +301,7 @@ fn a_durability_that_is_chosen_later_holds_from_then_on() {
     assert_eq!(files(), 1);
 }
 
-/// An owner that has its records elsewhere settles them by where they stand, and finds the rest again.
+/// An owner that stores its records elsewhere settles them by position, and recovers the rest.
 #[test]
 fn what_stands_somewhere_is_settled_without_reading() {
     let directory = tempfile::tempdir().unwrap();

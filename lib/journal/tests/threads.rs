@@ -1,5 +1,5 @@
-//! Many producers, a reader and an onlooker at once: nothing is lost, each producer's order is kept, and the counts add
-//! up at every moment.
+//! Many producers, a reader and an observer at once: no record is lost, the order of each producer is preserved, and
+//! the counts add up at all times.
 
 use std::{
     fs,
@@ -24,7 +24,7 @@ fn now() -> Instant {
 const PRODUCERS: u64 = 4;
 const EACH: u64 = 4000;
 
-/// The producer, its number, and a length that varies.
+/// A record with its producer, its number, and a varying length.
 fn record(producer: u64, number: u64) -> Vec<u8> {
     let mut record = producer.to_le_bytes().to_vec();
     record.extend(number.to_le_bytes());
@@ -38,7 +38,7 @@ fn numbers(bytes: &[u8]) -> (u64, u64) {
     (number(0), number(8))
 }
 
-/// Reads until everything was seen; acknowledges the second of two batches before the first.
+/// Reads until all records were received; acknowledges the second of two batches before the first.
 fn consume(journal: &Journal, woken: &mpsc::Receiver<()>) {
     let mut next = [0; PRODUCERS as usize];
     let mut waiting: Option<Batch> = None;
@@ -47,7 +47,7 @@ fn consume(journal: &Journal, woken: &mpsc::Receiver<()>) {
             if let Some(batch) = waiting.take() {
                 journal.acknowledge(&batch);
             }
-            // What is below the threshold is for us to look for.
+            // Below the threshold there is no notification, so the reader polls.
             let _woken = woken.recv_timeout(Duration::from_millis(1));
             continue;
         };
@@ -71,7 +71,7 @@ fn consume(journal: &Journal, woken: &mpsc::Receiver<()>) {
     }
 }
 
-/// As `du` counts.
+/// Disk usage as `du` counts it.
 fn disk_usage(path: &Path) -> u64 {
     let Ok(metadata) = fs::metadata(path) else { return 0 };
     let inside = fs::read_dir(path).into_iter().flatten().flatten();
@@ -89,7 +89,8 @@ fn run(options: Options) {
         }),
     };
     let directory = options.directory.clone();
-    // Files come and go while they are counted: one that was counted may be gone before its successor is.
+    // Files are created and deleted while they are counted: the walk can count a file that is deleted before its
+    // successor is counted.
     let disk_max = options.disk_max + options.segment_max;
     let journal = Journal::open(Options { ready, ..options }, b"head").expect("it opens");
     let is_over = AtomicBool::new(false);
@@ -147,7 +148,7 @@ fn on_disk_with_room() {
     }
 }
 
-/// Holds a producer, does something, and says what became of its record.
+/// Makes a producer wait for room, calls `act`, and returns the result of the producer's append.
 fn held(act: impl FnOnce(&Journal)) -> (AppendResult, Journal) {
     let (wake, woken) = mpsc::sync_channel(1);
     let wake = Mutex::new(wake);

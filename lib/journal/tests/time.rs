@@ -1,4 +1,4 @@
-//! What has to do with time: ages by a clock that is turned by hand, and tails that are written without anyone's doing.
+//! Time: ages by a manual clock, and tails that the flusher writes without further calls.
 
 use std::{
     sync::{
@@ -75,7 +75,7 @@ fn a_tail_is_written_by_itself() {
                 assert!(start.elapsed() < Duration::from_secs(20), "{:?}", journal.counts());
                 thread::yield_now();
             }
-            // So long that the flusher has gone to sleep in between.
+            // Long enough for the flusher to park in between.
             while start.elapsed() < Duration::from_millis(120) {
                 thread::yield_now();
             }

@@ -1,15 +1,15 @@
-//! Decoding with the places kept: each way of writing a scalar, read again from its raw text.
+//! Decodes scalars with their source locations: each scalar style is decoded a second time from its raw text.
 //!
-//! The functions here trust that the grammar has accepted the text; on anything unexpected they give `None`, and the
-//! caller then forgets the places. They find the end of a quoted or block scalar by themselves.
+//! The functions here assume that the parser has accepted the text. On unexpected input they return `None`, and the
+//! caller then discards the locations. They find the end of a quoted or block scalar themselves.
 
 use std::ops::Range;
 
 use crate::Span;
 
-/// Which source bytes each part of a decoded text came from.
+/// A map from each part of a decoded text to its source bytes.
 ///
-/// In the order of the decoded text and without gaps in it. No pieces: nothing is known.
+/// In the order of the decoded text and without gaps in it. Without pieces, the locations are unknown.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Places(Vec<Piece>);
 
@@ -19,7 +19,7 @@ struct Piece {
     source: Range<usize>,
 }
 
-/// A decoded scalar, and where it ends in the source.
+/// A decoded scalar, and its end in the source.
 #[derive(Debug, Default)]
 pub(crate) struct DecodedScalar {
     pub(crate) text: String,
@@ -58,8 +58,8 @@ impl Places {
 }
 
 impl Piece {
-    /// Whether each decoded byte is a source byte. Where the lengths agree by chance the piece is one character, which
-    /// is never cut, so that it makes no difference.
+    /// Returns whether each decoded byte equals a source byte. If the lengths are equal by coincidence, the piece is
+    /// one character, which is never split, so the result is still correct.
     fn is_verbatim(&self) -> bool {
         self.decoded.len() == self.source.len()
     }
@@ -88,7 +88,7 @@ impl DecodedScalar {
         self.put(decoded.encode_utf8(&mut [0; 4]), source);
     }
 
-    /// Forgets what comes behind the first `length` bytes.
+    /// Removes everything behind the first `length` bytes.
     fn truncate(&mut self, length: usize) {
         self.text.truncate(length);
         self.places.0.retain(|piece| piece.decoded.start < length);
@@ -102,7 +102,7 @@ impl DecodedScalar {
     }
 }
 
-/// Text that stands for itself.
+/// Decodes text without any escapes or folding.
 pub(crate) fn verbatim(source: &str, range: Range<usize>) -> Option<DecodedScalar> {
     let mut decoded = DecodedScalar { end: range.end, ..DecodedScalar::default() };
     if !range.is_empty() {
@@ -111,12 +111,12 @@ pub(crate) fn verbatim(source: &str, range: Range<usize>) -> Option<DecodedScala
     Some(decoded)
 }
 
-/// A YAML plain scalar, whose end the grammar knows.
+/// Decodes a YAML plain scalar; the parser supplies its end.
 pub(crate) fn plain(source: &str, range: Range<usize>) -> Option<DecodedScalar> {
     flow(source.get(..range.end)?, range.start, None)
 }
 
-/// A YAML scalar in single or double quotes, from the opening quote on.
+/// Decodes a YAML scalar in single or double quotes, from the opening quote on.
 pub(crate) fn quoted(source: &str, start: usize) -> Option<DecodedScalar> {
     let quote = source.get(start..)?.chars().next().filter(|c| matches!(c, '\'' | '"'))?;
     flow(source, start + 1, Some(quote))
@@ -154,8 +154,8 @@ fn flow(source: &str, start: usize, quote: Option<char>) -> Option<DecodedScalar
     quote.is_none().then_some(out)
 }
 
-/// Blanks within a line are kept; with a line break among them the gap is folded: one break becomes a space, and of
-/// several all but the first are kept.
+/// Keeps blanks within a line. Folds blanks with line breaks: one break becomes a space, and of several breaks all but
+/// the first are kept.
 fn fold_gap(source: &str, start: usize, out: &mut DecodedScalar) -> usize {
     let (breaks, end) = gap(source, start);
     match breaks.as_slice() {
@@ -166,14 +166,14 @@ fn fold_gap(source: &str, start: usize, out: &mut DecodedScalar) -> usize {
     end
 }
 
-/// Behind an escaped line break the gap vanishes, except for the empty lines in it.
+/// Behind an escaped line break, removes the blanks but keeps the empty lines.
 fn join_gap(source: &str, start: usize, out: &mut DecodedScalar) -> usize {
     let (breaks, end) = gap(source, start);
     breaks.iter().skip(1).for_each(|kept| out.put("\n", kept.clone()));
     end
 }
 
-/// The line breaks in the white space from `start` on, and where that ends.
+/// Returns the line breaks in the white space from `start` on, and the end of the white space.
 fn gap(source: &str, start: usize) -> (Vec<Range<usize>>, usize) {
     let mut breaks = Vec::new();
     let mut at = start;
@@ -190,7 +190,7 @@ fn gap(source: &str, start: usize) -> (Vec<Range<usize>>, usize) {
     }
 }
 
-/// The length of the line break at a byte; 0: there is none.
+/// Returns the length of the line break at a byte, or 0 if there is none.
 fn line_break(source: &str, at: usize) -> usize {
     let rest = &source.as_bytes()[at..];
     match rest {
@@ -200,7 +200,7 @@ fn line_break(source: &str, at: usize) -> usize {
     }
 }
 
-/// The first escape in a double-quoted scalar that is none, given where the scalar starts.
+/// Returns the first invalid escape in the double-quoted scalar at `start`.
 pub(crate) fn wrong_escape(source: &str, start: usize) -> Option<Span> {
     let mut rest = source.get(start..)?.strip_prefix('"')?.char_indices();
     while let Some((length, c)) = rest.next() {
@@ -219,9 +219,9 @@ pub(crate) fn wrong_escape(source: &str, start: usize) -> Option<Span> {
     None
 }
 
-/// The character that an escape stands for, given where its letter stands, and where the escape ends.
+/// Decodes an escape, given the offset of its letter. Returns the character, and the end of the escape.
 ///
-/// The set is YAML's. TOML's escapes are some of these, and its grammar has refused the others.
+/// The escapes are those of YAML. TOML has a subset of them, and its parser has rejected the others.
 fn escape(source: &str, at: usize) -> Option<(char, usize)> {
     let letter = source.get(at..)?.chars().next()?;
     let digits = match letter {
@@ -252,10 +252,10 @@ fn escape(source: &str, at: usize) -> Option<(char, usize)> {
     Some((escaped, end))
 }
 
-/// A YAML block scalar from its `|` or `>` on, given what the grammar decoded it to.
+/// Decodes a YAML block scalar from its `|` or `>` on, given the text to which the parser decoded it.
 ///
-/// The text decides what cannot be seen here: the parent's indentation, to which an explicit indicator is relative, and
-/// how many of the last line breaks count.
+/// That text decides two things that are not visible here: the indentation of the parent, to which an explicit
+/// indentation indicator is relative, and how many of the last line breaks count.
 pub(crate) fn block(source: &str, header: usize, text: &str) -> Option<DecodedScalar> {
     let folded = source.get(header..)?.starts_with('>');
     let indent = block_indent(source, header, text)?;
@@ -263,7 +263,8 @@ pub(crate) fn block(source: &str, header: usize, text: &str) -> Option<DecodedSc
     let mut breaks: Vec<Range<usize>> = Vec::new();
     let mut at = next_line(source, header);
     let mut content_end = at;
-    // Whether the last content line starts with a blank; none yet: its breaks are all kept.
+    // Whether the last content line starts with a blank. `None` before the first content line: all line breaks there
+    // are kept.
     let mut last: Option<bool> = None;
     while at < source.len() && out.text.len() <= text.len() {
         let spaces = spaces(source, at);
@@ -286,7 +287,7 @@ pub(crate) fn block(source: &str, header: usize, text: &str) -> Option<DecodedSc
         }
     }
     put_breaks(&mut out, &breaks, false);
-    // At the end of the text a last line without a break may count as one with it.
+    // At the end of the source, a last line without a line break may count as if it had one.
     if out.text.len() + 1 == text.len() && text.ends_with('\n') && content_end == source.len() {
         out.put("\n", source.len()..source.len());
     }
@@ -295,7 +296,7 @@ pub(crate) fn block(source: &str, header: usize, text: &str) -> Option<DecodedSc
     (out.text == text).then_some(out)
 }
 
-/// The line breaks between two content lines, or around them.
+/// Appends the line breaks between two content lines, or around them.
 fn put_breaks(out: &mut DecodedScalar, breaks: &[Range<usize>], fold: bool) {
     let kept = match breaks {
         [only] if fold => return out.put(" ", only.clone()),
@@ -305,7 +306,7 @@ fn put_breaks(out: &mut DecodedScalar, breaks: &[Range<usize>], fold: bool) {
     kept.iter().for_each(|kept| out.put("\n", kept.clone()));
 }
 
-/// The indentation that was taken away: what the first line with more than spaces has less than in the source.
+/// Returns the removed indentation: how much longer the first non-blank line is in the source than in the decoded text.
 fn block_indent(source: &str, header: usize, text: &str) -> Option<usize> {
     let is_content = |line: &&str| line.contains(|c| c != ' ');
     let kept = text.split('\n').find(is_content)?;
@@ -329,7 +330,7 @@ fn spaces(source: &str, at: usize) -> usize {
     source.as_bytes()[at..].iter().take_while(|b| **b == b' ').count()
 }
 
-/// A TOML string or quoted key, with its quotes.
+/// Decodes a TOML string or quoted key, including its quotes.
 pub(crate) fn toml_string(source: &str, range: Range<usize>) -> Option<DecodedScalar> {
     let raw = source.get(range.clone())?;
     let delimiter =
@@ -337,7 +338,7 @@ pub(crate) fn toml_string(source: &str, range: Range<usize>) -> Option<DecodedSc
     let inner = raw.strip_prefix(delimiter)?.strip_suffix(delimiter)?;
     let start = range.start + delimiter.len();
     let end = start + inner.len();
-    // A line break right behind the opening quotes of a multi-line string does not count.
+    // TOML ignores a line break right behind the opening quotes of a multi-line string.
     let skipped = if delimiter.len() == 3 { line_break(source, start) } else { 0 };
     let mut out = if delimiter.starts_with('\'') {
         verbatim(source, start + skipped..end)?

@@ -1,10 +1,10 @@
-//! Diagnostics: what is wrong, where, and what to do about it.
+//! Diagnostics: a problem in a text, its location, and how to fix it.
 
 use std::cell::{Cell, RefCell};
 
 use crate::{DIAGNOSTICS_MAX, Span, Text};
 
-/// How bad it is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     Error,
@@ -12,7 +12,7 @@ pub enum Severity {
     Note,
 }
 
-/// One thing to tell the user about a text. Made by [`Diagnostic::error`] and its siblings.
+/// A message to the user about a text. Created by [`Diagnostic::error`] and its siblings.
 #[derive(Clone, Debug)]
 #[must_use]
 pub struct Diagnostic {
@@ -20,22 +20,23 @@ pub struct Diagnostic {
     /// Lowercase, without a final period.
     pub message: String,
     pub text: Text,
-    /// `None`: it is about the text as a whole.
+    /// `None`: the diagnostic applies to the entire text.
     pub span: Option<Span>,
-    /// What stands under the place; may be empty.
+    /// The label under the location; may be empty.
     pub label: String,
-    /// Further places of the same text, each with its label.
+    /// Further locations in the same text, each with its label.
     pub also: Vec<(Span, String)>,
     pub help: Option<String>,
-    /// Lines to be copied, below the help.
+    /// Lines to copy, below the help.
     pub lines: Vec<String>,
-    /// How many others it stands for, if it is the note that some are missing.
+    /// The number of omitted diagnostics, if this is the note that reports them.
     left_out: usize,
 }
 
-/// Collects the diagnostics of one text, so that a reader can go on after a mistake.
+/// Collects the diagnostics of one text, so that a reader can continue after an error.
 ///
-/// It keeps [`DIAGNOSTICS_MAX`] of them, errors rather than others. It is shared while a document is read; hence the inner mutability.
+/// Stores at most [`DIAGNOSTICS_MAX`] of them, and prefers errors. Shared by reference while a document is read, hence
+/// the interior mutability.
 #[derive(Debug)]
 pub struct Diagnostics {
     text: Text,
@@ -75,7 +76,7 @@ impl Diagnostic {
         Self::new(Severity::Note, text, span, message)
     }
 
-    /// Whether it keeps the document from being used.
+    /// Whether it prevents the use of the document.
     pub fn is_error(&self) -> bool {
         self.severity == Severity::Error
     }
@@ -85,7 +86,7 @@ impl Diagnostic {
         self
     }
 
-    /// Points at a further place of the same text.
+    /// Adds a further location in the same text.
     pub fn also(mut self, span: Span, label: impl Into<String>) -> Self {
         self.also.push((span, label.into()));
         self
@@ -96,7 +97,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds help with lines to be copied below it.
+    /// Adds help with lines to copy below it.
     pub fn help_with<'a>(
         self,
         help: impl Into<String>,
@@ -106,7 +107,7 @@ impl Diagnostic {
         Self { lines, ..self.help(help) }
     }
 
-    /// Adds "did you mean" if there is something to suggest.
+    /// Adds "did you mean" if there is a suggestion.
     pub fn suggest(self, suggestion: Option<&str>) -> Self {
         match suggestion {
             Some(word) => self.help(format!("did you mean `{word}`?")),
@@ -124,25 +125,26 @@ impl Diagnostics {
         &self.text
     }
 
-    /// An error of this text, to be completed and pushed.
+    /// Creates an error for this text; the caller completes and pushes it.
     pub fn error(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
         Diagnostic::error(&self.text, span, message)
     }
 
-    /// A warning of this text, to be completed and pushed.
+    /// Creates a warning for this text; the caller completes and pushes it.
     pub fn warning(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
         Diagnostic::warning(&self.text, span, message)
     }
 
-    /// A note of this text, to be completed and pushed.
+    /// Creates a note for this text; the caller completes and pushes it.
     pub fn note(&self, span: impl Into<Option<Span>>, message: impl Into<String>) -> Diagnostic {
         Diagnostic::note(&self.text, span, message)
     }
 
-    /// Keeps it if there is room; for an error, the last one that is none makes room.
+    /// Stores the diagnostic if there is room. In a full list, an error replaces the last diagnostic that is not an
+    /// error.
     pub fn push(&self, diagnostic: Diagnostic) {
         if diagnostic.left_out > 0 {
-            // The note of an earlier reading: its number goes into the one that is made here.
+            // The note of an earlier read: its count is added to the note that this list will create.
             self.left_out.set(self.left_out.get() + diagnostic.left_out);
             return;
         }
@@ -160,17 +162,17 @@ impl Diagnostics {
         diagnostics.into_iter().for_each(|diagnostic| self.push(diagnostic));
     }
 
-    /// Whether an error was pushed. Of the kept ones then at least one is an error.
+    /// Returns whether an error was pushed. If so, at least one of the stored diagnostics is an error.
     pub fn has_errors(&self) -> bool {
         self.list.borrow().iter().any(Diagnostic::is_error)
     }
 
-    /// Whether what is pushed from now on is only counted, unless it is an error.
+    /// Returns whether further diagnostics are only counted, except for errors.
     pub fn is_full(&self) -> bool {
         self.list.borrow().len() >= DIAGNOSTICS_MAX
     }
 
-    /// All that was pushed; if there was too much, a last note says how much is missing.
+    /// Returns the stored diagnostics. If some were omitted, a last note states how many.
     pub fn into_vec(self) -> Vec<Diagnostic> {
         let mut list = self.list.into_inner();
         let left_out = self.left_out.get();

@@ -1,4 +1,4 @@
-//! Diagnostics as pictures: the line of the text with a mark under the place.
+//! Renders diagnostics as snippets: the line of the text with a mark under the location.
 
 use std::{borrow::Cow, iter};
 
@@ -8,27 +8,28 @@ use annotate_snippets::{
 
 use crate::{Diagnostic, Severity, Span, Text};
 
-/// How much of a message, a label or a name is shown.
+/// The maximum number of characters of a message, a label or a name that are shown.
 const LINE_CHARS_MAX: usize = 400;
 
-/// The renderer looks at all it is given, and needs seconds for megabytes. Places that are farther apart are drawn
-/// apart, and lines that are longer are cut before; shorter ones the renderer cuts, and more prettily.
+/// The maximum size of a snippet. The renderer processes its entire input, and needs seconds for megabytes. Locations
+/// that are farther apart are rendered separately, and longer lines are cut before rendering. The renderer cuts shorter
+/// lines itself, with a better result.
 const WINDOW_BYTES_MAX: usize = 16 * 1024;
 
-/// What stands for something hidden.
+/// The replacement for hidden text.
 const HIDDEN: &str = "***";
 
-/// How much of a long line is kept before the place; twice as much behind it.
+/// How many bytes of a long line are shown before the location; twice as many are shown behind it.
 const AROUND_BYTES: usize = 60;
 
-/// Whether the pictures hold terminal colours.
+/// Whether the rendered snippets contain terminal colours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Colour {
     Never,
     Always,
 }
 
-/// A place and what stands under it.
+/// A location and its label.
 #[derive(Clone, Copy)]
 struct Mark<'a> {
     kind: AnnotationKind,
@@ -36,7 +37,7 @@ struct Mark<'a> {
     label: &'a str,
 }
 
-/// Draws the diagnostics in the order of their places, file by file, an empty line between them.
+/// Renders the diagnostics sorted by location, file by file, separated by empty lines.
 ///
 /// ```text
 /// error: unknown key `hots` in `postgres`
@@ -53,7 +54,7 @@ pub fn draw(diagnostics: &[Diagnostic], colour: Colour) -> String {
         Colour::Always => Renderer::styled(),
     };
     let mut sorted: Vec<&Diagnostic> = diagnostics.iter().collect();
-    // The note that some are missing has no place and stays behind the others.
+    // The note about omitted diagnostics has no location, so it comes after the others.
     sorted.sort_by_key(|d| (d.text.name(), d.span.is_none(), d.span, d.severity));
     let pictures: Vec<String> = sorted
         .into_iter()
@@ -63,7 +64,8 @@ pub fn draw(diagnostics: &[Diagnostic], colour: Colour) -> String {
             lines.join("\n")
         })
         .collect();
-    // The renderer leaves the control characters behind ASCII, which terminals obey. Counted they are already.
+    // The renderer passes through C1 control characters, which terminals interpret. The columns are already computed
+    // here.
     let mut drawn =
         pictures.join("\n\n").replace(|c: char| ('\u{80}'..='\u{9f}').contains(&c), "\u{fffd}");
     if !drawn.is_empty() {
@@ -88,7 +90,7 @@ fn group(diagnostic: &Diagnostic) -> Group<'_> {
     group.element(Level::HELP.message(lines.collect::<Vec<_>>().join("\n")))
 }
 
-/// Draws the lines from the first place to the last, or each place alone if that is too much.
+/// Renders the lines from the first location to the last, or each location alone if that is too much text.
 fn places<'a>(group: Group<'a>, diagnostic: &'a Diagnostic, span: Span) -> Group<'a> {
     let text = &diagnostic.text;
     let also = diagnostic.also.iter().map(|(span, label)| Mark {
@@ -115,7 +117,7 @@ fn places<'a>(group: Group<'a>, diagnostic: &'a Diagnostic, span: Span) -> Group
     marks.into_iter().fold(group, |group, mark| alone(group, text, mark))
 }
 
-/// Draws the line on which a place starts, cut around it if it is long.
+/// Renders the line on which a location starts, cut around the location if the line is long.
 fn alone<'a>(group: Group<'a>, text: &'a Text, mark: Mark<'a>) -> Group<'a> {
     let start = mark.span.start;
     let (line, number) = text.lines_around(Span::at(start));
@@ -133,8 +135,8 @@ fn alone<'a>(group: Group<'a>, text: &'a Text, mark: Mark<'a>) -> Group<'a> {
     located(group, text, start, (snippet, is_true))
 }
 
-/// Adds a snippet under the place of a byte. Where what is before it on its line is not shown as it is, the renderer
-/// would count a wrong column, so that the place has to be told apart from the line.
+/// Adds a snippet under the location of a byte. If the text before it on its line is not shown unchanged, the renderer
+/// would compute a wrong column, so the location is rendered as a separate element.
 fn located<'a>(
     group: Group<'a>,
     text: &'a Text,
@@ -150,7 +152,7 @@ fn located<'a>(
     group.element(origin).element(snippet)
 }
 
-/// What is shown of a window: its text, with `***` for what is hidden.
+/// The visible part of a window: its text, with `***` for hidden spans.
 struct WindowText<'a> {
     text: &'a Text,
     window: Span,
@@ -162,7 +164,7 @@ impl<'a> WindowText<'a> {
         Self { text, window, hidden: text.hidden_in(window).collect() }
     }
 
-    /// Whether a span starts in the column that it has in the text: nothing before it on its line is hidden.
+    /// Returns whether a span is shown in the column that it has in the text: nothing before it on its line is hidden.
     fn has_true_column(&self, span: Span) -> bool {
         let (line, _) = self.text.lines_around(Span::at(span.start));
         !self.text.hides(Span { start: line.start, end: span.start })
@@ -179,7 +181,7 @@ impl<'a> WindowText<'a> {
         if window.end == self.text.part_end(window.start)
             && (source.is_empty() || source.ends_with('\n'))
         {
-            // To the renderer a line break ends the text; a place behind it needs a line to stand on.
+            // For the renderer a line break ends the text; a location behind it needs a further line.
             source.to_mut().push('\n');
         }
         Snippet::source(source).line_start(line)
@@ -192,7 +194,8 @@ impl<'a> WindowText<'a> {
         mark.kind.span(start..end).label(label)
     }
 
-    /// Where a byte of the text is in what is shown. Of what is hidden, the edge counts.
+    /// Maps a byte of the text to its offset in the shown text. A byte in a hidden span maps to an edge of the
+    /// replacement.
     fn shown_at(&self, byte: usize, edge: Edge) -> usize {
         let mut shown = byte - self.window.start;
         for hidden in &self.hidden {
@@ -212,14 +215,15 @@ impl<'a> WindowText<'a> {
     }
 }
 
-/// Which end of a mark is looked for.
+/// The end of a mark that is being located.
 #[derive(Clone, Copy)]
 enum Edge {
     Start,
     End,
 }
 
-/// Whether a line says only that a snippet has no name, which the renderer draws where the place is told apart.
+/// Returns whether a line only shows that a snippet has no name. The renderer emits it when the location is a separate
+/// element.
 fn is_nameless(line: &str) -> bool {
     let mut coloured = line.split('\u{1b}');
     let first = coloured.next().unwrap_or_default();
@@ -227,7 +231,8 @@ fn is_nameless(line: &str) -> bool {
     iter::once(first).chain(visible).collect::<String>().trim() == ":::"
 }
 
-/// Words may quote the user's text: line breaks and control characters become visible, and length is bounded.
+/// Formats a message as one line. It may quote the user's text: line breaks and control characters become visible, and
+/// the length is limited.
 fn one_line(words: &str) -> String {
     let mut line: String =
         words.chars().take(LINE_CHARS_MAX).map(|c| if c == '\n' { '␊' } else { c }).collect();
@@ -299,7 +304,8 @@ error: m
 
     #[test]
     fn many_places_far_apart_are_drawn() {
-        // Each key again, a document's length behind the first; it takes minutes if all between is looked at.
+        // Each key is repeated, one document length behind its first occurrence. Rendering takes minutes if it
+        // processes all text in between.
         let keys: String = (0..DIAGNOSTICS_MAX).map(|key| format!("k{key}: 1\n")).collect();
         let text = Text::new("t", format!("{keys}{}{keys}", "# word\n".repeat(200_000)));
         let (_, mistakes) = read_yaml(&text);

@@ -1,11 +1,11 @@
-//! Durations as people write them: `10s`, `1m30s`, `1.5h`, `500ms`.
+//! Parses durations as users write them: `10s`, `1m30s`, `1.5h`, `500ms`.
 //!
-//! The units and what one of them is worth stand here only; a language inside a document that has durations of its
-//! own takes both from [`is_duration_unit`] and [`duration_nanos`].
+//! Only this module defines the units and their values. An embedded language with its own durations uses both through
+//! [`is_duration_unit`] and [`duration_nanos`].
 
 use std::time::Duration;
 
-/// The micro sign and the Greek letter look the same, and keyboards have either.
+/// The micro sign and the Greek letter look the same, and keyboards produce either.
 const UNITS: &[(&str, i128)] = &[
     ("ns", 1),
     ("us", 1_000),
@@ -17,12 +17,13 @@ const UNITS: &[(&str, i128)] = &[
     ("h", 3_600_000_000_000),
 ];
 
-/// More digits than any whole number of nanoseconds needs: an hour is 2^13 × 3^2 × 5^11 of them.
+/// The maximum number of fraction digits. No integral number of nanoseconds needs more: an hour is 2^13 × 3^2 × 5^11 of
+/// them.
 const FRACTION_DIGITS_MAX: usize = 13;
 
-/// Reads numbers with units, one after the other without space; a bare `0` needs none.
+/// Parses numbers with units, one after the other without spaces. A bare `0` needs no unit.
 ///
-/// Exact to the nanosecond: what is finer, negative, or longer than about 584 years is refused.
+/// Exact to the nanosecond: returns `None` for a value that is finer, negative, or longer than about 584 years.
 pub fn parse_duration(text: &str) -> Option<Duration> {
     match text {
         "" => return None,
@@ -43,14 +44,14 @@ pub fn parse_duration(text: &str) -> Option<Duration> {
     Some(Duration::from_nanos(total))
 }
 
-/// Whether a word is a unit of time: `ns`, `us` (also with a `µ`), `ms`, `s`, `m` or `h`.
+/// Returns whether a word is a unit of time: `ns`, `us` (also with a `µ`), `ms`, `s`, `m` or `h`.
 pub fn is_duration_unit(word: &str) -> bool {
     unit_nanos(word).is_some()
 }
 
-/// A decimal number of a unit in nanoseconds, if the unit exists and the result is a whole number of them.
+/// Converts a decimal number of a unit to nanoseconds, if the unit exists and the result is an integer.
 ///
-/// The number is digits, perhaps with a `-` in front, and perhaps with a point and more digits behind.
+/// The number is digits, optionally with a leading `-`, and optionally with a point and more digits.
 pub fn duration_nanos(number: &str, unit: &str) -> Option<i128> {
     let unit = unit_nanos(unit)?;
     let (sign, digits) = match number.strip_prefix('-') {

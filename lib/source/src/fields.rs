@@ -1,4 +1,4 @@
-//! Reading a table into types: take the fields by name, go on after mistakes, refuse what nobody asked for.
+//! Reads a table into types: takes the fields by name, continues after errors, and rejects unknown keys.
 //!
 //! ```
 //! use source::{Diagnostics, Fields, Text, read_yaml};
@@ -24,13 +24,13 @@ use crate::{
     size::{format_size, parse_size},
 };
 
-/// How many known keys an unknown one is answered with.
+/// The maximum number of known keys that the diagnostic of an unknown key lists.
 const KEYS_SHOWN_MAX: usize = 12;
 
-/// The fields of a table. A field whose value is null counts as absent.
+/// The fields of a table. A field with a null value counts as absent.
 ///
-/// Ends with [`finish`](Self::finish), which refuses the keys that were not asked for. What is missing is told at the
-/// very end: a key that was only misspelt is not missing as well.
+/// Call [`finish`](Self::finish) at the end: it rejects the keys that were not requested. Missing keys are reported
+/// last, so that a misspelt key is not reported as missing too.
 #[derive(Debug)]
 #[must_use]
 pub struct Fields<'a> {
@@ -38,27 +38,27 @@ pub struct Fields<'a> {
     taken: Vec<bool>,
     asked: Vec<String>,
     missing: Vec<String>,
-    /// What the table is, for messages.
+    /// The name of the table, for messages.
     what: String,
     /// The dotted path of the table; empty at the root.
     path: String,
-    /// What to point at when something is missing: the table's own key, or its first line.
+    /// The span for diagnostics about missing keys: the key of the table, or its first line.
     head: Span,
     found: &'a Diagnostics,
 }
 
-/// A value with its path, to be read as a type. Each reading tells what is wrong and then gives `None`.
+/// A value with its path, to be read as a type. Each read method reports an error and then returns `None`.
 #[derive(Clone, Debug)]
 pub struct Item<'a> {
     pub node: &'a Node,
-    /// Where it stands, as `postgres.port` or `headers[1]`.
+    /// The path in the document, such as `postgres.port` or `headers[1]`.
     pub path: String,
     head: Span,
     found: &'a Diagnostics,
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of `node`, which is the root of what is read; `what` names it in messages.
+    /// Returns the fields of `node`, which is the root of the document; `what` names it in messages.
     pub fn of(node: &'a Node, what: &str, found: &'a Diagnostics) -> Option<Self> {
         let Value::Table(entries) = &node.value else {
             found.push(wrong(node, found, format!("{what} must be a table")));
@@ -76,7 +76,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// The field, if it is there.
+    /// Returns the field, if it is present.
     pub fn take(&mut self, key: &str) -> Option<Item<'a>> {
         self.asked.push(key.to_owned());
         let at = self.entries.iter().position(|entry| entry.key.text == key)?;
@@ -85,7 +85,7 @@ impl<'a> Fields<'a> {
         (!entry.value.is_null()).then(|| self.item(entry))
     }
 
-    /// The field; its absence is an error.
+    /// Returns the field; a missing field is an error.
     pub fn require(&mut self, key: &str) -> Option<Item<'a>> {
         let item = self.take(key);
         if item.is_none() {
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
         item
     }
 
-    /// Every field that was not taken, for tables whose keys the user chooses.
+    /// Returns every field that was not taken, for tables with user-defined keys.
     pub fn rest(&mut self) -> Vec<(&'a Scalar, Item<'a>)> {
         let mut rest = Vec::new();
         for (taken, entry) in self.taken.iter_mut().zip(self.entries) {
@@ -140,7 +140,7 @@ impl<'a> Fields<'a> {
         self.take(key)?.fields()
     }
 
-    /// The table under a key; one that is not there is empty, so that all of its defaults hold.
+    /// Returns the table under a key. A missing table is read as an empty one, so that all its defaults apply.
     pub fn section(&mut self, key: &str) -> Fields<'a> {
         self.table(key).unwrap_or_else(|| {
             let path = joined(&self.path, key);
@@ -157,7 +157,7 @@ impl<'a> Fields<'a> {
         })
     }
 
-    /// Refuses every key that was not taken.
+    /// Rejects every key that was not taken, and reports the missing keys.
     pub fn finish(mut self) {
         let mut missing = std::mem::take(&mut self.missing);
         for (entry, _) in self.entries.iter().zip(&self.taken).filter(|(_, taken)| !**taken) {
@@ -166,7 +166,7 @@ impl<'a> Fields<'a> {
             let span = self.found.text().first_line(key.span);
             let mistake = self.found.error(span, message);
             let asked = || self.asked.iter().map(String::as_str);
-            // What is only counted needs no suggestion.
+            // A diagnostic that is only counted needs no suggestion.
             let suggestion =
                 if self.found.is_full() { None } else { did_you_mean(&key.text, asked()) };
             missing.retain(|missing| suggestion != Some(missing));
@@ -198,12 +198,12 @@ impl Drop for Fields<'_> {
 }
 
 impl<'a> Item<'a> {
-    /// Where its key stands; of an element of a list, the first line of it.
+    /// The span of its key; for an element of a list, the span of its first line.
     pub fn head(&self) -> Span {
         self.head
     }
 
-    /// A string. What looks like a number or a boolean has to be quoted to be one.
+    /// Reads a string. A value that looks like a number or a boolean must be quoted to be a string.
     pub fn string(&self) -> Option<&'a str> {
         let string = self.node.as_scalar().and_then(Scalar::as_str);
         if string.is_none() {
@@ -220,7 +220,7 @@ impl<'a> Item<'a> {
         string
     }
 
-    /// Any scalar, as it was written.
+    /// Reads any scalar, as written.
     pub fn text(&self) -> Option<&'a Scalar> {
         let scalar = self.node.as_scalar().filter(|scalar| !scalar.is_null());
         self.or_wrong(scalar, "a single value")
@@ -254,7 +254,7 @@ impl<'a> Item<'a> {
         fitting
     }
 
-    /// A duration such as `10s`, `1m30s` or `500ms`.
+    /// Reads a duration such as `10s`, `1m30s` or `500ms`.
     pub fn duration(&self) -> Option<Duration> {
         let scalar = self.node.as_scalar();
         let duration = scalar.and_then(|scalar| parse_duration(&scalar.text));
@@ -266,7 +266,7 @@ impl<'a> Item<'a> {
         duration
     }
 
-    /// A number of bytes such as `32MiB`, `1GB` or `4096`.
+    /// Reads a number of bytes such as `32MiB`, `1GB` or `4096`.
     pub fn size(&self, range: RangeInclusive<u64>) -> Option<u64> {
         let scalar = self.node.as_scalar();
         let size = scalar.and_then(|scalar| parse_size(&scalar.text));
@@ -280,7 +280,7 @@ impl<'a> Item<'a> {
         fitting
     }
 
-    /// One of a few words, each with what it stands for.
+    /// Reads one of a few words, and returns the value that is paired with it.
     pub fn choice<T: Clone>(&self, options: &[(&str, T)]) -> Option<T> {
         let text = self.node.as_scalar().map(|scalar| scalar.text.as_str());
         let chosen = options.iter().find(|(word, _)| Some(*word) == text);
@@ -312,7 +312,7 @@ impl<'a> Item<'a> {
         Some(fields)
     }
 
-    /// Another value in the same place, such as one that was rearranged before it is read.
+    /// Returns an item with another value at the same path, for example one that was rearranged before it is read.
     pub fn with_node<'b>(&self, node: &'b Node) -> Item<'b>
     where
         'a: 'b,
@@ -320,12 +320,13 @@ impl<'a> Item<'a> {
         Item { node, path: self.path.clone(), head: self.head, found: self.found }
     }
 
-    /// Tells that this value is not what was expected, in words that fit behind "must be". Its type is right.
+    /// Reports that this value is not the expected one, with a text that fits behind "must be". The type of the value
+    /// is correct.
     pub fn misfit(&self, expected: &str) {
         self.found.push(self.unfit(true, expected));
     }
 
-    /// Tells that this is not what was expected, in words that fit behind "must be".
+    /// Reports that this is not the expected value, with a text that fits behind "must be".
     pub fn refuse(&self, expected: &str) {
         self.found.push(self.wrong(expected));
     }
@@ -337,7 +338,7 @@ impl<'a> Item<'a> {
         read
     }
 
-    /// Of a value that has the right type, only the value is wrong, and the type is not worth a word.
+    /// If the type is correct and only the value is wrong, the diagnostic does not mention the type.
     fn unfit(&self, has_type: bool, expected: &str) -> Diagnostic {
         let mistake = self.wrong(expected);
         if has_type { mistake.label("") } else { mistake }

@@ -2,15 +2,15 @@
 //!
 //! # How it is built
 //!
-//! The grammars are those of `saphyr-parser` and `toml_parser`; what they report is turned into one tree of
-//! [`Node`]s. Neither says which byte a decoded character came from, so each scalar is decoded a second time from
-//! its raw text, this time with the places kept. Where the two decodings differ, the places are forgotten and
-//! every part of the scalar points at the whole of it: a place is exact or wide, never wrong.
+//! The parsers are `saphyr-parser` and `toml_parser`; their events become one tree of [`Node`]s. Neither parser reports
+//! which byte a decoded character came from, so each scalar is decoded a second time from its raw text, this time with
+//! its locations. If the two decodings differ, the locations are discarded and every part of the scalar points at the
+//! entire scalar: a location is exact or wide, never wrong.
 //!
 //! # What is deliberately absent
 //!
-//! Meaning: this crate does not know what a document is for. Writing: it never prints YAML or TOML. Files: it reads
-//! text that the caller has read. Merging, defaults and environment variables belong to the caller as well.
+//! Meaning: this crate does not know the purpose of a document. Writing: it never prints YAML or TOML. Files: it parses
+//! text that the caller has read. Merging, defaults and environment variables belong to the caller too.
 
 mod decode;
 mod diagnostic;
@@ -38,8 +38,8 @@ pub use text::{Place, Span, Text};
 pub use toml::read_toml;
 pub use yaml::read_yaml;
 
-/// Reads a text that is to hold one document: TOML if its name ends so, else YAML, in which a second document is a
-/// mistake. `None` is an empty text, or one of which nothing could be read.
+/// Reads a text with a single document: TOML if its name ends in `.toml`, otherwise YAML, in which a second document is
+/// an error. Returns `None` for an empty text, or for one in which nothing could be read.
 pub fn read_one(text: &Text) -> (Option<Node>, Vec<Diagnostic>) {
     if text.name().ends_with(".toml") {
         return read_toml(text);
@@ -54,11 +54,11 @@ pub fn read_one(text: &Text) -> (Option<Node>, Vec<Diagnostic>) {
     (first, mistakes)
 }
 
-/// The largest text that is read, in bytes.
+/// The maximum size of a text that is read, in bytes.
 pub const TEXT_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// The deepest nesting that is read; aliases count with what they stand for.
+/// The maximum nesting that is read; the nesting of an alias includes that of its anchor.
 pub const NESTING_MAX: usize = 128;
 
-/// How many diagnostics one reading keeps; of the others only the number is told.
+/// The maximum number of diagnostics that one read stores; the others are only counted.
 pub const DIAGNOSTICS_MAX: usize = 256;

@@ -1,4 +1,4 @@
-//! What both readers refuse, in the same words.
+//! The errors that both readers report, with the same messages.
 
 use crate::{Diagnostic, Diagnostics, NESTING_MAX, Scalar, Span, TEXT_BYTES_MAX};
 

@@ -1,10 +1,10 @@
-//! The tree that both readers give: scalars, sequences and tables, each with its place.
+//! The tree that both readers return: scalars, sequences and tables, each with its location.
 
 use crate::{Scalar, Span};
 
-/// A value and where it stands.
+/// A value and its location.
 ///
-/// A YAML alias gives the value of its anchor, with the places of the anchor's text.
+/// A YAML alias has the value of its anchor, with the locations of the anchor's text.
 #[derive(Clone, Debug)]
 pub struct Node {
     pub span: Span,
@@ -15,7 +15,7 @@ pub struct Node {
 pub enum Value {
     Scalar(Scalar),
     Sequence(Vec<Node>),
-    /// In the order of the text; no two keys are the same.
+    /// In the order of the text; the keys are unique.
     Table(Vec<Entry>),
 }
 
@@ -47,7 +47,7 @@ impl Node {
         }
     }
 
-    /// The value under a key, if this is a table that has it.
+    /// Returns the value under a key, if this is a table that has the key.
     pub fn get(&self, key: &str) -> Option<&Node> {
         self.as_table()?.iter().find(|entry| entry.key.text == key).map(|entry| &entry.value)
     }
@@ -56,7 +56,7 @@ impl Node {
         self.as_scalar().is_some_and(Scalar::is_null)
     }
 
-    /// What this is, in words that fit behind "found".
+    /// Describes the type of the value, with a text that fits behind "found".
     pub fn kind(&self) -> &'static str {
         match &self.value {
             Value::Scalar(scalar) => scalar.kind(),

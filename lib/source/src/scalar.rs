@@ -1,4 +1,4 @@
-//! Scalars: the decoded text, how it was written, which type it has, and where each character came from.
+//! Scalars: the decoded text, its style, its type, and the source location of each character.
 
 use std::ops::Range;
 
@@ -7,18 +7,18 @@ use crate::{Span, decode::Places};
 /// A single value.
 #[derive(Clone, Debug)]
 pub struct Scalar {
-    /// What was written, decoded: quotes, escapes, indentation and folding are gone. A number is as it was written.
+    /// The decoded text: without quotes, escapes, indentation and folding. A number is stored as written.
     pub text: String,
     pub style: Style,
-    /// The whole of it as written, quotes and block headers included.
+    /// The span of the entire scalar as written, quotes and block headers included.
     pub span: Span,
     kind: Kind,
     places: Places,
-    /// Where else parts of it come from, such as the variables that it names.
+    /// Further sources of parts of the text, such as the variables that it references.
     sources: Vec<Span>,
 }
 
-/// How a scalar was written.
+/// The style in which a scalar was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Style {
     /// Without quotes; in TOML also numbers, booleans, dates and bare keys.
@@ -37,12 +37,12 @@ pub enum Style {
     MultilineBasic,
 }
 
-/// The type of a scalar, with its value where it has one that fits.
+/// The type of a scalar, with its value if the value is representable.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) enum Kind {
     Null,
     Boolean(bool),
-    /// `None`: an integer that 64 bits cannot hold.
+    /// `None`: an integer that does not fit into 64 bits.
     Integer(Option<i64>),
     Float(f64),
     String,
@@ -54,17 +54,17 @@ impl Scalar {
         Self { text, style, span, kind, places, sources: Vec::new() }
     }
 
-    /// A string that stands for what was written at `span`: all of it has that place.
+    /// Creates a string that replaces the text at `span`: every part of it has that span.
     pub fn instead(text: impl Into<String>, span: Span) -> Self {
         Self::new(text.into(), Style::DoubleQuoted, span, Kind::String, Places::default())
     }
 
-    /// The same, with the type that it would have in YAML without quotes.
+    /// Returns the scalar with the type that it would have in YAML without quotes.
     pub fn plain(self) -> Self {
         Self { style: Style::Plain, kind: Kind::of_yaml(&self.text), ..self }
     }
 
-    /// The same, with further places that it comes from; a mistake in it is shown there as well.
+    /// Returns the scalar with further source spans; a diagnostic about it also shows them.
     pub fn with_sources(self, sources: Vec<Span>) -> Self {
         Self { sources, ..self }
     }
@@ -73,9 +73,9 @@ impl Scalar {
         &self.sources
     }
 
-    /// Where the bytes `range` of [`text`](Self::text) came from.
+    /// Returns the source span of the bytes `range` of [`text`](Self::text).
     ///
-    /// A range that cuts a character counts the whole of it. An empty range gives the empty span before that
+    /// A range that splits a character includes the entire character. An empty range returns the empty span before that
     /// character, or behind the last one.
     pub fn span_of(&self, range: Range<usize>) -> Span {
         let start = self.text.floor_char_boundary(range.start);
@@ -117,7 +117,7 @@ impl Scalar {
         self.kind == Kind::Null
     }
 
-    /// What this is, in words that fit behind "found".
+    /// Describes the type of the scalar, with a text that fits behind "found".
     pub fn kind(&self) -> &'static str {
         match self.kind {
             Kind::Null => "nothing",
@@ -129,7 +129,7 @@ impl Scalar {
         }
     }
 
-    /// A rough size in bytes, for bounds.
+    /// The approximate size in bytes, for limits.
     pub(crate) fn weight(&self) -> usize {
         self.text.len() + self.places.weight()
     }
@@ -147,7 +147,7 @@ impl Kind {
         }
     }
 
-    /// The type of a TOML number, given its digits without sign of a radix and without underscores.
+    /// The type of a TOML integer, given its digits without radix prefix and without underscores.
     pub(crate) fn of_toml_integer(digits: &str, radix: u32) -> Self {
         Self::Integer(i64::from_str_radix(digits, radix).ok())
     }
@@ -175,7 +175,7 @@ fn yaml_number(text: &str) -> Option<Kind> {
     is_yaml_float(unsigned).then(|| text.parse().ok().map(Kind::Float)).flatten()
 }
 
-/// `.5`, `5.`, `5.5`, each with an exponent or without; `5e3` as well.
+/// Returns whether a text is a float such as `.5`, `5.` or `5.5`, each with or without an exponent, or `5e3`.
 fn is_yaml_float(unsigned: &str) -> bool {
     let (mantissa, exponent) = match unsigned.split_once(['e', 'E']) {
         Some((mantissa, exponent)) => (mantissa, Some(exponent)),

@@ -1,6 +1,6 @@
-//! Sizes as people write them: `32MiB`, `1GB`, `4096`.
+//! Parses and formats sizes as users write them: `32MiB`, `1GB`, `4096`.
 
-/// Largest first within each family, so that the first that fits writes a size.
+/// Largest first within each family, so that the first match is the one for formatting.
 const UNITS: &[(&str, u64)] = &[
     ("TiB", 1 << 40),
     ("GiB", 1 << 30),
@@ -15,7 +15,8 @@ const UNITS: &[(&str, u64)] = &[
     ("", 1),
 ];
 
-/// Reads a whole number of bytes; without a unit it is bytes. A space before the unit is allowed, a fraction is not.
+/// Parses an integral number of bytes; the default unit is bytes. A space before the unit is allowed, a fraction is
+/// not.
 pub fn parse_size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let (number, unit) = text.split_at(digits);
@@ -24,7 +25,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
     number.parse::<u64>().ok()?.checked_mul(*bytes)
 }
 
-/// Writes a size with the largest binary unit that divides it.
+/// Formats a size with the largest binary unit that divides it.
 pub fn format_size(bytes: u64) -> String {
     let unit = UNITS.iter().find(|(name, unit)| {
         (name.ends_with("iB") || *name == "B") && bytes >= *unit && bytes.is_multiple_of(*unit)

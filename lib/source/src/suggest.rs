@@ -1,12 +1,12 @@
-//! "Did you mean": the nearest of the words that would have been right.
+//! "Did you mean": suggests the nearest of the valid words.
 
-/// Longer words are not compared: nobody mistypes them by a letter, and the cost is the square of the length.
+/// Longer words are not compared: single-letter typos in them are unlikely, and the cost is quadratic in the length.
 const WORD_CHARS_MAX: usize = 64;
 
-/// The candidate that is a slip of the keyboard away from `word`, if there is one.
+/// Returns the candidate that is a typo away from `word`, if there is one.
 ///
-/// A slip is a letter too many, too few, wrong, or swapped with its neighbour; one is allowed for every three letters of
-/// the word, and one for a shorter word. Case does not count. Of equally near candidates the first wins.
+/// A typo is an extra, missing, wrong or swapped letter. One typo is allowed for every three letters of the word, and
+/// one for a shorter word. The comparison ignores case. Of equally near candidates the first wins.
 pub fn did_you_mean<'a>(
     word: &str,
     candidates: impl IntoIterator<Item = &'a str>,
@@ -28,7 +28,7 @@ fn lowercase(word: &str) -> Option<Vec<char>> {
     (letters.len() <= WORD_CHARS_MAX).then_some(letters)
 }
 
-/// The Damerau-Levenshtein distance in which no letter is touched twice.
+/// Returns the Damerau-Levenshtein distance in which no letter is edited twice.
 fn slips(from: &[char], to: &[char]) -> usize {
     let mut before = vec![0; to.len() + 1];
     let mut above: Vec<usize> = (0..=to.len()).collect();

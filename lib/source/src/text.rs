@@ -1,30 +1,30 @@
-//! A text with a name, and places in it.
+//! A text with a name, and locations in it.
 //!
-//! Everything else speaks of byte offsets ([`Span`]); lines and columns ([`Place`]) are computed when a person is
-//! to see them. A text may have further parts behind it, each with a name of its own, and offsets count through all of
-//! them: values that came from elsewhere then have places like any other.
+//! All other modules use byte offsets ([`Span`]); lines and columns ([`Place`]) are computed only for display. A text
+//! may have further parts behind it, each with its own name, and offsets count through all of them. Values from other
+//! sources therefore have locations like any other value.
 
 use std::{fmt, iter, ops::Range, sync::Arc};
 
 const BYTE_ORDER_MARK: &str = "\u{feff}";
 
-/// How far apart the counts of characters are kept: what is counted for one place.
+/// The distance between stored character counts: an upper bound of the bytes that are counted for one location.
 const COUNT_BYTES: usize = 1024;
 
-/// A text and the name under which the user knows it. Cloning is cheap.
+/// A text and the name that is shown to the user. Cloning is cheap.
 #[derive(Clone)]
 pub struct Text(Arc<Inner>);
 
 #[derive(Clone)]
 struct Inner {
-    /// At least one; what stands between two belongs to the first.
+    /// At least one; a separator between two parts belongs to the first.
     parts: Vec<Part>,
     content: String,
-    /// Where each line starts, part by part. The byte order mark belongs to no line.
+    /// The start of each line, part by part. The byte order mark belongs to no line.
     lines: Vec<usize>,
-    /// How many characters start before each multiple of [`COUNT_BYTES`].
+    /// The number of characters that start before each multiple of [`COUNT_BYTES`].
     counts: Vec<usize>,
-    /// What no picture shows: on one line each, sorted, not touching.
+    /// The spans that no snippet shows: each within one line, sorted, not touching.
     hidden: Vec<Span>,
 }
 
@@ -32,7 +32,7 @@ struct Inner {
 struct Part {
     name: String,
     span: Span,
-    /// Which of all lines is its first.
+    /// The index of its first line among all lines.
     line: usize,
 }
 
@@ -51,7 +51,7 @@ pub struct Span {
 }
 
 impl Text {
-    /// Takes any text; `name` is the path as the user wrote it.
+    /// Creates a text from any content; `name` is the path as the user wrote it.
     pub fn new(name: impl Into<String>, content: impl Into<String>) -> Self {
         let content = content.into();
         let body = if content.starts_with(BYTE_ORDER_MARK) { BYTE_ORDER_MARK.len() } else { 0 };
@@ -61,10 +61,10 @@ impl Text {
         Self(Arc::new(Inner { parts: vec![part], content, lines, counts, hidden: Vec::new() }))
     }
 
-    /// This text with a further part behind it, and where that starts. What has a place here has the same place there.
+    /// Returns this text with a further part behind it, and the start of that part. Existing locations stay valid.
     pub fn with_part(&self, name: impl Into<String>, content: &str) -> (Self, usize) {
         let mut inner = Inner::clone(&self.0);
-        // A place at the end of one part must not be the start of the next.
+        // A location at the end of one part must differ from the start of the next.
         inner.content.push('\n');
         let start = inner.content.len();
         inner.content.push_str(content);
@@ -75,7 +75,7 @@ impl Text {
         (Self(Arc::new(inner)), start)
     }
 
-    /// This text with spans that pictures show as `***`, whatever their length.
+    /// Returns this text with spans that snippets show as `***`, regardless of their length.
     pub fn hiding(&self, spans: impl IntoIterator<Item = Span>) -> Self {
         let mut inner = Inner::clone(&self.0);
         for span in spans {
@@ -108,12 +108,12 @@ impl Text {
         &self.part(byte).name
     }
 
-    /// Where the last part with this name stands, if there is one.
+    /// Returns the span of the last part with this name, if there is one.
     pub fn part_named(&self, name: &str) -> Option<Span> {
         self.0.parts.iter().rfind(|part| part.name == name).map(|part| part.span)
     }
 
-    /// Whether pictures hide something of a span.
+    /// Returns whether snippets hide any part of a span.
     pub fn hides(&self, span: Span) -> bool {
         self.hidden_in(span).next().is_some()
     }
@@ -123,36 +123,36 @@ impl Text {
         &self.0.content
     }
 
-    /// The place of a byte. One inside a character counts as its start, one past the end as the end.
+    /// Returns the location of a byte. A byte inside a character counts as its start, a byte past the end as the end.
     pub fn place(&self, byte: usize) -> Place {
         let byte = self.content().floor_char_boundary(byte);
         let line = self.line_index(byte);
         let first = self.part(byte).line;
-        // A byte of the byte order mark stands before the line to which it is counted.
+        // A byte of the byte order mark is before the line to which it is counted.
         let column = self.characters_before(byte.max(self.0.lines[line]))
             - self.characters_before(self.0.lines[line]);
         Place { line: line - first + 1, column: column + 1 }
     }
 
-    /// The written text of a span, as far as it lies within this text.
+    /// Returns the source text of a span, clamped to this text.
     pub fn slice(&self, span: Span) -> &str {
         let span = self.clamp(span);
         &self.content()[span.start..span.end]
     }
 
-    /// The part of a span that stands on its first line, without the line break.
+    /// Returns the part of a span on its first line, without the line break.
     pub fn first_line(&self, span: Span) -> Span {
         let span = self.clamp(span);
         let length = self.slice(span).find(['\n', '\r']).unwrap_or(span.end - span.start);
         Span { start: span.start, end: span.start + length }
     }
 
-    /// Where the content starts: behind a byte order mark, if there is one.
+    /// The start of the content: behind a byte order mark, if there is one.
     pub(crate) fn body(&self) -> usize {
         self.0.lines[0]
     }
 
-    /// The whole lines that a span of one part touches, and the number of the first of them.
+    /// Returns the span of all lines that a span of one part touches, and the number of the first line.
     pub(crate) fn lines_around(&self, span: Span) -> (Span, usize) {
         let part = self.part(span.start);
         let (first, last) = (self.line_index(span.start), self.line_index(span.end));
@@ -160,7 +160,7 @@ impl Text {
         (Span { start: self.0.lines[first], end }, first - part.line + 1)
     }
 
-    /// The nearest span that can be used to slice this text; it lies within one part.
+    /// Returns the nearest span that can slice this text; it lies within one part.
     pub(crate) fn clamp(&self, span: Span) -> Span {
         let start = self.content().floor_char_boundary(span.start.max(self.body()));
         let end = span.end.min(self.part(start).span.end);
@@ -168,7 +168,7 @@ impl Text {
         Span { start, end: end.max(start) }
     }
 
-    /// Where the part ends that a byte belongs to.
+    /// The end of the part that a byte belongs to.
     pub(crate) fn part_end(&self, byte: usize) -> usize {
         self.part(byte).span.end
     }
@@ -194,7 +194,7 @@ impl Text {
     }
 }
 
-/// Where the lines of a part start: the first at `body`, the others counted from `start`.
+/// Returns the starts of the lines of a part: the first at `body`, the others counted from `start`.
 fn line_starts(body: usize, start: usize, content: &str) -> impl Iterator<Item = usize> {
     iter::once(body).chain(content.match_indices('\n').map(move |(at, _)| start + at + 1))
 }
@@ -208,13 +208,13 @@ fn counts(content: &str) -> Vec<usize> {
     iter::once(0).chain(counts).collect()
 }
 
-/// How many characters start in these bytes: all bytes but those that continue one.
+/// Counts the characters that start in these bytes: all bytes except UTF-8 continuation bytes.
 fn characters(bytes: &[u8]) -> usize {
     bytes.iter().filter(|byte| **byte & 0b1100_0000 != 0b1000_0000).count()
 }
 
 impl fmt::Debug for Text {
-    /// The content is left out: a text is named in every diagnostic.
+    /// Omits the content, because every diagnostic holds its text.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Text").field(&self.name()).finish()
     }
@@ -274,7 +274,7 @@ mod tests {
 
     #[test]
     fn places_on_a_long_line_are_those_of_its_characters() {
-        // Characters of one to four bytes, so that counts are kept inside of some.
+        // Characters of one to four bytes, so that some stored counts fall inside a character.
         for (mark, line) in [("", 1), ("\u{feff}", 1), ("a\n", 2)] {
             let text = Text::new("t", format!("{mark}{}", "aß日𝄞".repeat(3 * COUNT_BYTES / 10)));
             let long = &text.content()[mark.len()..];
@@ -284,7 +284,7 @@ mod tests {
             let end = Place { line, column: long.chars().count() + 1 };
             assert_eq!(text.place(text.content().len()), end);
         }
-        // Each of these is counted from the nearest count that is kept, not from the start of the line.
+        // Each location is counted from the nearest stored count, not from the start of the line.
         let text = Text::new("t", "é".repeat(1 << 20));
         for column in (1..=1 << 20).step_by(63) {
             assert_eq!(text.place(2 * column - 2), Place { line: 1, column });
@@ -318,7 +318,7 @@ mod tests {
             assert_eq!(both.place(y + 2), Place { line: 2, column: 3 });
             assert_eq!((both.name(), both.name_at(y)), ("t", "more"));
             assert_eq!(both.part_named("more"), Some((start..y + 4).into()));
-            // A span does not leave the part that it starts in.
+            // A span does not extend beyond the part in which it starts.
             assert_eq!(
                 both.slice(Span { start: 0, end: y }),
                 content.trim_start_matches('\u{feff}')

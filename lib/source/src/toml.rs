@@ -1,6 +1,6 @@
-//! Reads TOML: the grammar's events become a tree, by the rules of tables and dotted keys.
+//! Reads TOML: turns the parser's events into a tree, by the rules of tables and dotted keys.
 //!
-//! The grammar goes on after a mistake, so that all of them come in one go.
+//! The parser continues after an error, so that one read reports all errors.
 
 mod table;
 
@@ -20,7 +20,7 @@ use table::{Slot, Table, Tree};
 
 /// Reads a text as one table.
 ///
-/// What could be read is given even if there are mistakes; `None` if the text is too large to be read at all.
+/// Returns the readable part even if there are errors; `None` if the text is too large to be read at all.
 pub fn read_toml(text: &Text) -> (Option<Node>, Vec<Diagnostic>) {
     let found = Diagnostics::new(text);
     if text.content().len() > TEXT_BYTES_MAX {
@@ -38,12 +38,12 @@ struct Reader<'a> {
     found: &'a Diagnostics,
     source: Source<'a>,
     events: Vec<Event>,
-    /// The next event to look at.
+    /// The index of the next event.
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    /// Fills the list of events that carry meaning.
+    /// Fills the list of relevant events.
     fn parse(&mut self) {
         let tokens = self.source.lex().into_vec();
         let mut mistakes = |error: ParseError| self.found.push(mistake(self.found, &error));
@@ -77,14 +77,14 @@ impl<'a> Reader<'a> {
                         tree.insert(path, slot);
                     }
                 }
-                // Left over where the grammar recovered from a mistake.
+                // Events that remain where the parser recovered from an error.
                 _ => {}
             }
         }
         tree.finish()
     }
 
-    /// Where the header that `open` starts ends; behind its last key if it is not closed.
+    /// Returns the end of the header that `open` starts; for an unclosed header, the end of its last key.
     fn closing(&mut self, open: Event) -> usize {
         let end = self.events[..self.at].last().unwrap_or(&open).span().end();
         match self.peek() {
@@ -101,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `key = value`, given that a key is next.
+    /// Reads `key = value`; the next event must be a key.
     fn key_value(&mut self) -> Option<(Vec<Scalar>, Slot)> {
         let path = self.keys();
         self.peek().filter(|event| event.kind() == EventKind::KeyValSep)?;
@@ -118,7 +118,7 @@ impl<'a> Reader<'a> {
         path
     }
 
-    /// The nesting is bounded by the grammar's guard.
+    /// The recursion guard of the parser limits the nesting.
     fn value(&mut self) -> Option<Slot> {
         let event = self.peek()?;
         match event.kind() {

@@ -1,7 +1,7 @@
-//! Reads YAML: the grammar's events become a tree, with places in bytes.
+//! Reads YAML: turns the parser's events into a tree, with locations in bytes.
 //!
-//! A mistake of grammar ends the document it stands in; reading goes on at the next `---`, so that the mistakes of all
-//! documents come in one go. Tags beyond the core schema are told and ignored.
+//! A syntax error ends its document; reading continues at the next `---`, so that one read reports the errors of all
+//! documents. Tags beyond the core schema are reported and ignored.
 
 mod build;
 mod positions;
@@ -14,10 +14,10 @@ use crate::{
 use build::Builder;
 use positions::Positions;
 
-/// A reading that cannot go on, with the byte at which it stopped. The reason has been told.
+/// A read that cannot continue, with the byte at which it stopped. The reason is already reported.
 struct YamlStop(usize);
 
-/// Words of the grammar's messages, and what to do about them.
+/// Substrings of the parser's messages, each with advice.
 const ADVICE: &[(&str, &str)] = &[
     ("tab", "indent with spaces"),
     ("quoted scalar, found unexpected end", "close the quote"),
@@ -41,9 +41,9 @@ const ADVICE: &[(&str, &str)] = &[
     ("expected `,` or `}`", "close the table with `}`"),
 ];
 
-/// Reads all documents of a text; empty ones are left out.
+/// Reads all documents of a text, and omits empty ones.
 ///
-/// What could be read is given even if there are mistakes. Documents with a mistake of grammar are missing.
+/// Returns the readable part even if there are errors. Documents with a syntax error are missing.
 pub fn read_yaml(text: &Text) -> (Vec<Node>, Vec<Diagnostic>) {
     let found = Diagnostics::new(text);
     let mut documents = Vec::new();
@@ -62,7 +62,7 @@ pub fn read_yaml(text: &Text) -> (Vec<Node>, Vec<Diagnostic>) {
     (documents, found.into_vec())
 }
 
-/// Reads from the start of a document to the end of the text or to the first mistake of grammar.
+/// Reads from the start of a document to the end of the text or to the first syntax error.
 fn read_stream(
     found: &Diagnostics,
     positions: &Positions,
@@ -96,9 +96,9 @@ fn read_stream(
 
 fn mistake(found: &Diagnostics, at: usize, info: &str) -> Diagnostic {
     let source = found.text().content();
-    // Of a wrong escape the grammar tells only where the string starts.
+    // For an invalid escape, the parser only reports the start of the string.
     let wrong_escape = info.contains("quoted scalar").then(|| decode::wrong_escape(source, at));
-    // Of a line without a colon the grammar tells only where the next one starts.
+    // For a line without a colon, the parser only reports the start of the next line.
     let at = if info.contains("simple key expect") { last_line(source, at) } else { at };
     let span = wrong_escape.flatten().unwrap_or_else(|| {
         let end = source[at..].chars().next().map_or(at, |c| at + c.len_utf8());
@@ -112,8 +112,8 @@ fn mistake(found: &Diagnostics, at: usize, info: &str) -> Diagnostic {
     }
 }
 
-/// What to do about a mistake of grammar, by what stands there and by the words that tell it. Nothing of the text is
-/// quoted: it may hold secrets that are hidden later.
+/// Returns advice for a syntax error, based on the text at its location and on the parser's message. It quotes no part
+/// of the text: the text may contain secrets that are hidden later.
 fn advice(source: &str, at: usize, message: &str) -> Option<&'static str> {
     let (before, behind) = source.split_at(at);
     let line = before[before.rfind('\n').map_or(0, |last| last + 1)..].trim();
@@ -129,14 +129,14 @@ fn advice(source: &str, at: usize, message: &str) -> Option<&'static str> {
     ADVICE.iter().find(|(words, _)| message.contains(words)).map(|(_, advice)| *advice)
 }
 
-/// Where the last line in front of `at` starts that is more than blank.
+/// Returns the start of the last line before `at` that is not blank.
 fn last_line(source: &str, at: usize) -> usize {
     let before = source[..at].trim_end();
     let start = before.rfind('\n').map_or(0, |last| last + 1);
     before.len() - before[start..].trim_start().len()
 }
 
-/// The next line, from `at` on, that starts a document.
+/// Returns the next line, from `at` on, that starts a document.
 fn next_document(source: &str, at: usize) -> Option<usize> {
     let is_start = |at: usize| {
         let rest = &source[at..];

@@ -1,4 +1,4 @@
-//! Pictures: each file of `golden/` is read, and what is drawn must be the `.txt` beside it.
+//! Rendered diagnostics: reads each file of `golden/`, and compares the rendered result with the `.txt` beside it.
 
 use std::{fs, path::Path};
 
@@ -43,7 +43,7 @@ fn picture(file: &Path) -> String {
     draw(&found.into_vec(), Colour::Never)
 }
 
-/// Points at the word HERE in every scalar, as a language inside strings would at its own mistakes.
+/// Points at the word HERE in every scalar, like a language inside strings that reports its own errors.
 fn point_inside(node: &Node, found: &Diagnostics) {
     let point = |scalar: &Scalar| {
         if let Some(at) = scalar.text.find("HERE") {

@@ -1,14 +1,14 @@
-//! Random documents: what is written is read back with exact places, and nothing panics.
+//! Random documents: the readers return the written values with exact locations, and nothing panics.
 
 use proptest::{collection::vec, prelude::*};
 use source::{
     Colour, Diagnostic, Node, Scalar, Span, Style, Text, Value, draw, read_toml, read_yaml,
 };
 
-/// What starts a terminal's control sequences.
+/// The start of a terminal control sequence.
 const ESCAPE: char = '\u{1b}';
 
-/// A scalar as it is written, and what was written for each of its characters.
+/// A scalar as written, and the source text of each of its characters.
 #[derive(Default)]
 struct Written {
     source: String,
@@ -16,7 +16,7 @@ struct Written {
 }
 
 impl Written {
-    /// What stands for no character.
+    /// Appends source text that represents no character.
     fn skip(&mut self, source: &str) {
         self.source.push_str(source);
     }
@@ -47,7 +47,7 @@ fn foldable(chars: &[char], at: usize) -> bool {
     at > 0 && solid(chars.get(at - 1)) && solid(chars.get(at + 1))
 }
 
-/// In double quotes every character has several forms; `choices` picks one for each.
+/// Writes a scalar in double quotes. Every character has several forms; `choices` picks one for each.
 fn double_quoted(text: &str, choices: &[u8], line_break: &str) -> Written {
     let mut out = Written::default();
     out.skip("\"");
@@ -106,7 +106,7 @@ fn single_quoted(text: &str, choices: &[u8], line_break: &str) -> Option<Written
     Some(out)
 }
 
-/// Without quotes only letters and spaces are written here.
+/// Writes a scalar without quotes, from letters and spaces only.
 fn plain(text: &str, choices: &[u8], line_break: &str) -> Written {
     let mut out = Written::default();
     let chars: Vec<char> = text.chars().collect();
@@ -148,7 +148,7 @@ fn literal(text: &str, line_break: &str) -> Written {
     out
 }
 
-/// Takes text whose lines do not start with a blank; folds at single spaces.
+/// Writes a folded scalar. No line of the text may start with a blank; folds at single spaces.
 fn folded(text: &str, choices: &[u8], line_break: &str) -> Written {
     let mut out = Written::default();
     out.skip(&format!(">2{}{line_break}", chomping(text)));
@@ -211,7 +211,7 @@ fn check_scalar(
     Ok(())
 }
 
-/// Everything that is given lies within the text, on the borders of characters.
+/// Checks that all returned spans lie within the text, at character boundaries.
 fn check_places(text: &Text, node: &Node) {
     assert!(text.content().get(node.span.start..node.span.end).is_some());
     match &node.value {
@@ -345,7 +345,7 @@ fn line_break() -> impl Strategy<Value = &'static str> {
 }
 
 proptest! {
-    // A failure is told with its input; a case worth keeping becomes a line in a table.
+    // A failure is reported with its input; a case worth keeping becomes a line in a table.
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]

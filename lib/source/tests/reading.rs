@@ -1,11 +1,11 @@
-//! What the two readers make of documents, and what they refuse.
+//! The results of the two readers for valid documents, and the errors for invalid ones.
 
 use source::{
     Colour, DIAGNOSTICS_MAX, Diagnostic, Diagnostics, Fields, NESTING_MAX, Node, Scalar, Severity,
     Span, TEXT_BYTES_MAX, Text, Value, draw, read_toml, read_yaml,
 };
 
-/// The tree in one line: `{k: [str(a), int(1)]}`.
+/// Formats the tree in one line: `{k: [str(a), int(1)]}`.
 fn show(node: &Node) -> String {
     match &node.value {
         Value::Scalar(scalar) => {
@@ -34,7 +34,7 @@ fn show(node: &Node) -> String {
     }
 }
 
-/// Message and place of each.
+/// Formats the message and the location of each diagnostic.
 fn told(mistakes: &[Diagnostic]) -> Vec<String> {
     let one = |mistake: &Diagnostic| match mistake.span {
         Some(span) => {
@@ -254,7 +254,7 @@ fn what_stands_for_something_else_is_refused_where_it_came_from() {
         assert_eq!(item.with_node(&node).integer(0..=9).is_some(), is_number);
         assert_eq!(item.with_node(&node).size(0..=9).is_some(), is_number);
     }
-    // A section that is not there is empty; one that is has its path.
+    // A missing section is empty; a present section has its path.
     assert!(fields.section("none").take("x").is_none());
     assert_eq!(fields.section("c").section("d").string("e"), None);
     fields.finish();
@@ -285,7 +285,7 @@ error: `a` must be a size from 0B to 9B, such as `32MiB`
     assert_eq!(drawn, expected);
 }
 
-/// One that nothing looks like is, and it is told also where reading ends early.
+/// A key without a similar candidate is reported as missing, also if reading ends early.
 #[test]
 fn a_misspelt_key_is_not_missing_as_well() {
     let text = Text::new("t.yaml", "hots: a\n");
@@ -315,7 +315,7 @@ fn a_hidden_value_is_not_quoted() {
     assert!(drawn.ends_with("help: write it in quotes\n") && !drawn.contains("12345"), "{drawn}");
 }
 
-/// Each of these takes minutes if anything in the readers is quadratic.
+/// Each of these takes minutes if any part of the readers is quadratic.
 #[test]
 fn large_texts_are_read_in_linear_time() {
     let lines = |line: &dyn Fn(usize) -> String| (0..30_000).map(line).collect::<String>();

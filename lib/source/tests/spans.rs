@@ -1,8 +1,8 @@
-//! Where each character of a scalar was written, for every style.
+//! The source location of each character of a scalar, for every style.
 
 use source::{Node, Scalar, Style, Text, Value, read_toml, read_yaml};
 
-/// Checks the decoded text, the style, and what was written for each decoded character.
+/// Checks the decoded text, the style, and the source text of each decoded character.
 #[track_caller]
 fn check(text: &Text, scalar: &Scalar, expected: (&str, Style, &[&str])) {
     let (decoded, style, written) = expected;
@@ -132,7 +132,7 @@ fn folded() {
     yaml("k: >-\n  日\n  b\n", "日 b", style, &["日", "\n", "b"]);
 }
 
-/// The second break of `a`, empty line, `b` is the one that counts when lines are folded.
+/// When lines are folded, the second break of `a`, empty line, `b` is the one that is kept.
 #[test]
 fn folding_keeps_the_later_breaks() {
     let text = Text::new("t.yaml", "k: >-\n  a\n\n  b\n");

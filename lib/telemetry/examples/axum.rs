@@ -1,4 +1,5 @@
-//! A service: spans by `tracing`, `/metrics` for Prometheus, 503 while a buffer is nearly full, and a report at the end.
+//! A service: spans by `tracing`, `/metrics` for Prometheus, 503 while a buffer is nearly full, and a report at
+//! shutdown.
 //!
 //! `cargo run --example axum -p qualitytrace-telemetry -- http://localhost:4317 grpc`; then `GET /work`, and Ctrl-C.
 
@@ -24,7 +25,7 @@ use tracing_subscriber::{layer::SubscriberExt, util::SubscriberInitExt};
 async fn main() -> Result<(), Box<dyn Error>> {
     let endpoint = env::args().nth(1).ok_or("the first argument is an OTLP endpoint")?;
     let transport = env::args().nth(2).unwrap_or_else(|| "grpc".to_owned());
-    // A small buffer, so that `/work` is refused soon when nobody takes the spans; 32 MiB is the default.
+    // A small buffer, so that `/work` is refused soon if no collector accepts the spans; the default is 32 MiB.
     let plan = plan(&format!(
         "tracer: {{otel: {{type: open-telemetry, transport: {transport}, endpoint: {endpoint:?}, buffer: {{memory: 1MiB}}}}}}"
     ))?;
@@ -53,7 +54,7 @@ async fn work() -> &'static str {
     "done\n"
 }
 
-/// The last fifth of a buffer is for work that has begun: a full one would hold every thread that ends a span.
+/// Reserves the last fifth of a buffer for requests in progress: a full buffer blocks every thread that ends a span.
 async fn refuse_under_pressure(state: State<Arc<Telemetry>>, call: Request, to: Next) -> Response {
     match state.pressure() < 0.8 {
         true => to.run(call).await,
@@ -67,7 +68,7 @@ fn plan(yaml: &str) -> Result<Plan, Box<dyn Error>> {
         service_name: "shop".to_owned(),
         directory: None,
         own_directory: None,
-        // `std::env::vars().collect()` here follows OpenTelemetry's own variables.
+        // `std::env::vars().collect()` here applies OpenTelemetry's own variables.
         environment: Environment::default(),
     };
     Ok(config::plan(&text, &defaults).map_err(|mistakes| draw(&mistakes, Colour::Never))?)

@@ -1,8 +1,8 @@
-//! `tracing` in a runtime of one thread, which ends its telemetry from within: the senders have threads of their own, so
-//! all ten spans arrive although nothing of this runtime moves meanwhile.
+//! `tracing` in a single-threaded runtime, which shuts its telemetry down from within: the senders have their own
+//! threads, so all ten spans arrive although this runtime is blocked meanwhile.
 //!
-//! `cargo run --example current_thread -p qualitytrace-telemetry -- http://localhost:4317`; `http` as a second argument
-//! speaks OTLP over HTTP instead of gRPC.
+//! `cargo run --example current_thread -p qualitytrace-telemetry -- http://localhost:4317`; a second argument `http`
+//! selects OTLP over HTTP instead of gRPC.
 
 use std::{
     env,
@@ -33,7 +33,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         step(number).await;
     }
 
-    // Blocks the only thread there is.
+    // Blocks the only thread of the runtime.
     let report = telemetry.shutdown(Duration::from_secs(5));
     let mut out = io::stdout();
     for counts in &report.exporters {
@@ -48,14 +48,14 @@ async fn step(number: u32) {
     tokio::task::yield_now().await;
 }
 
-/// From a text to a plan, or to pictures of all that is wrong with the text.
+/// Parses a configuration text into a plan. Returns all diagnostics of the text, rendered, if it is invalid.
 fn plan(toml: &str) -> Result<Plan, String> {
     let text = Text::new("configuration.toml", toml);
     let defaults = Defaults {
         service_name: "current-thread".to_owned(),
         directory: None,
         own_directory: None,
-        // `std::env::vars().collect()` here follows OpenTelemetry's own variables.
+        // `std::env::vars().collect()` here applies OpenTelemetry's own variables.
         environment: Environment::default(),
     };
     config::plan(&text, &defaults).map_err(|mistakes| draw(&mistakes, Colour::Never))

@@ -1,6 +1,6 @@
 //! A program with neither tokio nor `tracing`: a tracer of the provider, ten spans, and the report.
 //!
-//! `cargo run --example plain -p qualitytrace-telemetry -- http://localhost:4317`; `http` as a second argument speaks
+//! `cargo run --example plain -p qualitytrace-telemetry -- http://localhost:4317`; a second argument `http` selects
 //! OTLP over HTTP instead of gRPC.
 
 use std::{
@@ -27,7 +27,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plan = plan(&format!(
         "tracer: {{otel: {{type: open-telemetry, transport: {transport}, endpoint: {endpoint:?}}}}}"
     ))?;
-    // A tracer carries all spans of the program by its kind; roles are for `telemetry.exporters`.
+    // A tracer always carries all spans of the program; roles are for `telemetry.exporters`.
     let telemetry = Telemetry::start(&plan, &Roles::default(), Host::new("plain/0.1"))?;
 
     let tracer = telemetry.tracer_provider().tracer("plain");
@@ -46,14 +46,14 @@ fn main() -> Result<(), Box<dyn Error>> {
     if report.is_delivered() { Ok(()) } else { Err("not everything was delivered".into()) }
 }
 
-/// From a text to a plan, or to pictures of all that is wrong with the text.
+/// Parses a configuration text into a plan. Returns all diagnostics of the text, rendered, if it is invalid.
 fn plan(yaml: &str) -> Result<Plan, String> {
     let text = Text::new("configuration.yaml", yaml);
     let defaults = Defaults {
         service_name: "plain".to_owned(),
         directory: None,
         own_directory: None,
-        // `std::env::vars().collect()` here follows OpenTelemetry's own variables.
+        // `std::env::vars().collect()` here applies OpenTelemetry's own variables.
         environment: Environment::default(),
     };
     config::plan(&text, &defaults).map_err(|mistakes| draw(&mistakes, Colour::Never))

@@ -1,7 +1,7 @@
-//! The bridge from the `tracing` crate: its spans become spans, its events become log records.
+//! The bridge from the `tracing` crate: its spans become OpenTelemetry spans, its events become log records.
 //!
-//! A level that nobody wants is refused before anything is built. Deliberately absent: a subscriber. A program has one,
-//! and puts this layer beside its others; the layer belongs to one `Telemetry`.
+//! The filter rejects a level that no exporter receives before a span or record is built. Deliberately absent: a
+//! subscriber. A program has one subscriber, and adds this layer to its others; the layer belongs to one `Telemetry`.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::{
 };
 
 impl Telemetry {
-    /// A layer for the program's `tracing` subscriber.
+    /// Returns a layer for the program's `tracing` subscriber.
     pub fn tracing_layer<S>(&self) -> impl Layer<S> + Send + Sync + use<S>
     where
         S: Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
     {
         let tracer = self.tracer_provider().tracer(BRIDGE_SCOPE);
-        // Neither paths of the build nor names of threads: they say nothing about the work.
+        // Without build paths and thread names: they do not describe the work.
         let spans = tracing_opentelemetry::layer()
             .with_tracer(tracer)
             .with_level(true)
@@ -42,7 +42,7 @@ impl Telemetry {
     }
 }
 
-/// Tells `tracing` that levels may have changed.
+/// Notifies `tracing` that levels may have changed.
 pub(crate) fn levels_changed() {
     tracing_core::callsite::rebuild_interest_cache();
 }
@@ -53,7 +53,7 @@ enum CallsiteKind {
     Logs,
 }
 
-/// Lets through what some exporter wants at the moment.
+/// A filter that passes the spans and events that some exporter currently receives.
 struct ExportFilter {
     state: Arc<State>,
     kind: CallsiteKind,
@@ -82,7 +82,8 @@ fn as_filter(level: Option<Level>) -> LevelFilter {
 
 impl<S: Subscriber> Filter<S> for ExportFilter {
     fn enabled(&self, meta: &Metadata<'_>, _: &Context<'_, S>) -> bool {
-        // A span without a parent would begin a context that is not suppressed, so that a sender's own are refused here.
+        // A span without a parent would begin a context that is not suppressed, so the spans of a sender are rejected
+        // here.
         *meta.level() <= self.level()
             && Host::exports(&self.state.scopes, meta.target())
             && (*meta.level() <= LevelFilter::WARN
@@ -95,7 +96,8 @@ impl<S: Subscriber> Filter<S> for ExportFilter {
     }
 
     fn max_level_hint(&self) -> Option<LevelFilter> {
-        // Of both kinds: of two layers that stand directly on a registry, only the hint of the outer one is heard.
+        // The maximum of both kinds: if two layers are directly on a registry, the registry only uses the hint of the
+        // outer one.
         let pipeline = self.state.pipeline.load();
         Some(as_filter(pipeline.span_level).max(as_filter(pipeline.log_level)))
     }

@@ -1,58 +1,58 @@
-//! What became of everything that an exporter was given.
+//! Counters of all items that an exporter accepted, by outcome.
 //!
-//! The promise of this crate in numbers: `accepted = delivered + queued + rejected + dropped`, at every moment.
+//! The guarantee of this crate in numbers: `accepted = delivered + queued + rejected + dropped`, at all times.
 
 use std::{sync::atomic::Ordering, time::Duration};
 
 use crate::pipeline::{Outlet, Pipeline};
 
-/// What became of the spans and logs of one exporter, and what it holds now.
+/// The outcomes of the spans and logs of one exporter, and its current buffer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// The exporter.
+    /// The name of the exporter.
     pub exporter: String,
-    /// Everything that it was given, what it found from before included.
+    /// All items that the exporter accepted, including recovered items.
     pub accepted: u64,
-    /// Of those, found at the start: left by an earlier process.
+    /// The part of them that was found at the start, left by an earlier process.
     pub recovered: u64,
-    /// Acknowledged by the destination.
+    /// Items that the destination acknowledged.
     pub delivered: u64,
-    /// Still to be delivered. After a shutdown: on disk, for the next start.
+    /// Items to be delivered. After a shutdown: items on disk, for the next start.
     pub queued: u64,
-    /// Refused by the destination for good.
+    /// Items that the destination rejected permanently.
     pub rejected: u64,
-    /// Given up for lack of room or at shutdown, each as the plan says.
+    /// Items that were dropped for lack of room or at shutdown, as the plan configures.
     pub dropped: u64,
-    /// Bytes held in memory.
+    /// Bytes of the buffer in memory.
     pub memory_bytes: u64,
-    /// Bytes on disk.
+    /// Bytes of the buffer on disk.
     pub disk_bytes: u64,
-    /// How long producers were held in all.
+    /// The total time for which producers were blocked.
     pub held: Duration,
-    /// How many producers are held now.
+    /// The number of producers that are blocked now.
     pub holding: u64,
-    /// The age of the oldest that is not delivered.
+    /// The age of the oldest item that is not delivered.
     pub oldest: Option<Duration>,
-    /// Requests that were tried again.
+    /// The number of retried requests.
     pub retries: u64,
-    /// Requests kept in the dead-letter folder.
+    /// The number of requests stored in the dead-letter folder.
     pub dead_letters: u64,
-    /// Damaged bytes that were left out when an earlier process's files were read.
+    /// Damaged bytes that were skipped when the files of an earlier process were read.
     pub cut_bytes: u64,
-    /// Why nothing gets through at the moment, in words.
+    /// Why no item is delivered at the moment, as text.
     pub trouble: Option<String>,
 }
 
-/// How a shutdown went, exporter by exporter.
+/// The result of a shutdown, exporter by exporter.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[must_use = "its report has what was not delivered"]
 pub struct Report {
-    /// The exporters that ended, now or by an earlier plan; what had one name is one.
+    /// The exporters that ended, now or because of an earlier plan; exporters with the same name are merged.
     pub exporters: Vec<Counts>,
 }
 
 impl Counts {
-    /// Adds what another of the same name has done.
+    /// Adds the counts of another exporter with the same name.
     pub(crate) fn add(&mut self, before: &Self) {
         self.accepted += before.accepted;
         self.recovered += before.recovered;
@@ -71,14 +71,14 @@ impl Counts {
         self.trouble = self.trouble.take().or_else(|| before.trouble.clone());
     }
 
-    /// Whether nothing is unaccounted for.
+    /// Returns whether every accepted item is accounted for.
     pub fn is_balanced(&self) -> bool {
         self.accepted == self.delivered + self.queued + self.rejected + self.dropped
     }
 }
 
 impl Report {
-    /// Adds an exporter; one that had its name before is the same to whoever reads this.
+    /// Adds an exporter, and merges it with an earlier one of the same name.
     pub(crate) fn add(&mut self, counts: Counts) {
         match self.exporters.iter_mut().find(|known| known.exporter == counts.exporter) {
             Some(known) => known.add(&counts),
@@ -86,19 +86,19 @@ impl Report {
         }
     }
 
-    /// Whether everything that was accepted has been delivered.
+    /// Returns whether all accepted items were delivered.
     pub fn is_delivered(&self) -> bool {
         self.exporters.iter().all(|counts| counts.accepted == counts.delivered)
     }
 
-    /// The sum over all exporters of what this takes from each.
+    /// Returns the sum of `part` over all exporters.
     pub fn sum(&self, part: impl Fn(&Counts) -> u64) -> u64 {
         self.exporters.iter().map(part).sum()
     }
 }
 
 impl Pipeline {
-    /// What became of everything, exporter by exporter.
+    /// Returns the counts of all exporters.
     pub(crate) fn counts(&self) -> Vec<Counts> {
         let mut report = Report::default();
         self.outlets.iter().for_each(|outlet| report.add(outlet.counts()));
@@ -107,7 +107,7 @@ impl Pipeline {
 }
 
 impl Outlet {
-    /// How full it is, if that would hold a producer.
+    /// Returns how full the buffer is, if a full buffer would block a producer.
     pub(crate) fn pressure(&self) -> f64 {
         if self.lossy { 0.0 } else { self.journal.pressure() }
     }
@@ -116,7 +116,7 @@ impl Outlet {
         self.counts_and_write_error().0
     }
 
-    /// The counts, and why the last write to the buffer failed, at the same moment.
+    /// Returns the counts, and the error of the last write to the buffer, as one snapshot.
     pub(crate) fn counts_and_write_error(&self) -> (Counts, Option<String>) {
         let (journal, delivered, rejected) = self.lane.counts();
         let tally = &self.lane.tally;
@@ -143,7 +143,8 @@ impl Outlet {
     }
 }
 
-/// The disk's trouble comes first: it holds producers, while the destination's alone fills the buffer.
+/// Joins the failure reasons. The disk error comes first: it blocks producers, while an error of the destination alone
+/// fills the buffer.
 fn trouble(disk: Option<&str>, destination: Option<String>) -> Option<String> {
     let disk = disk.map(|said| format!("the buffer cannot be used: {said}"));
     let all: Vec<_> = disk.into_iter().chain(destination).collect();

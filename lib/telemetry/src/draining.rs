@@ -1,7 +1,7 @@
-//! An exporter that the plan does not have any more. It sends what it holds for a while and ends, unless a later plan
-//! wants it back: a configuration that was empty for a moment has cost nothing then.
+//! An exporter that the plan no longer contains. It sends its queued items for a while and ends, unless a later plan
+//! contains it again: a configuration that was empty for a moment then has no effect.
 //!
-//! Deliberately absent: who retires, and what becomes of the counts. That is `life`.
+//! Deliberately absent: which exporter is removed, and what happens to its counts. That is `life`.
 
 use std::{
     path::PathBuf,
@@ -21,14 +21,14 @@ use crate::{
     watch::words,
 };
 
-/// How long it may take to send what it holds.
+/// How long a draining exporter may take to send its queued items.
 const RETIRE_MAX: Duration = Duration::from_secs(10);
-/// How long a swapped pipeline may still be in use by a producer before it is no longer waited for.
+/// How long a producer may still use a swapped pipeline before the exporter no longer waits for it.
 const SWAP_MAX: Duration = Duration::from_secs(1);
-/// How soon it hears what it is told.
+/// The maximum delay until the draining thread notices an order.
 const HEAR_MAX: Duration = Duration::from_millis(50);
 
-/// An exporter that sends what it holds, on a thread of its own.
+/// An exporter that sends its queued items, on its own thread.
 #[derive(Debug)]
 pub(crate) struct DrainingExporter {
     journal: JournalId,
@@ -37,22 +37,22 @@ pub(crate) struct DrainingExporter {
     thread: JoinHandle<DrainEnd>,
 }
 
-/// How it left.
+/// How draining ended.
 pub(crate) enum DrainEnd {
     Ended(EndedExporter),
-    /// It was wanted back before its time was over.
+    /// A later plan recalled the exporter before its deadline.
     Recalled(Box<RunningExporter>),
 }
 
-/// An exporter that is no more, its journal closed.
+/// An exporter that has ended, with its journal closed.
 #[derive(Debug)]
 pub(crate) struct EndedExporter {
     pub(crate) counts: Counts,
-    /// Where the rest is, if it is on disk.
+    /// The folder of the undelivered items, if it is on disk.
     pub(crate) folder: Option<PathBuf>,
 }
 
-/// What a retiree is told.
+/// The orders for a draining exporter.
 #[derive(Debug)]
 struct Orders {
     order: Mutex<Order>,
@@ -66,7 +66,7 @@ struct Order {
 }
 
 impl DrainingExporter {
-    /// Retires an exporter. Producers that have the pipeline it was in may still append to it.
+    /// Starts to drain an exporter. Producers that hold its old pipeline may still append to it.
     pub(crate) fn start(running: RunningExporter, left: Weak<Pipeline>, host: &Host) -> Self {
         let began = (host.now)();
         let order = Order { until: began + RETIRE_MAX, is_recalled: false };
@@ -84,18 +84,18 @@ impl DrainingExporter {
         Self { journal, slot, orders, thread }
     }
 
-    /// Whether this is the exporter of that plan, with a journal that can stay.
+    /// Returns whether this is the exporter of that plan, with a journal that can be reused.
     pub(crate) fn keeps_journal(&self, plan: &plan::Exporter) -> bool {
         self.journal == JournalId::of(plan)
     }
 
-    /// It is wanted back.
+    /// Recalls the exporter.
     pub(crate) fn recall(&self) {
         self.orders.lock().is_recalled = true;
         self.orders.changed.notify_all();
     }
 
-    /// It has no longer than until then.
+    /// Moves the deadline to `until`, unless it is earlier already.
     pub(crate) fn end_by(&self, until: Instant) {
         let mut order = self.orders.lock();
         order.until = order.until.min(until);
@@ -106,7 +106,7 @@ impl DrainingExporter {
         self.thread.is_finished()
     }
 
-    /// Waits for it to end, or to come back if it was told to.
+    /// Waits until the exporter ends, or until it is returned after a recall.
     pub(crate) fn join(self) -> Option<DrainEnd> {
         self.thread.join().ok()
     }
@@ -118,7 +118,7 @@ impl Orders {
     }
 }
 
-/// Comes back with the deadline when nothing is left or nothing more is to be tried; with nothing on a recall.
+/// Sends the queued items. Returns the deadline when no item is left or no time is left, and `None` on a recall.
 fn send_rest(
     running: &RunningExporter,
     orders: &Orders,
@@ -141,7 +141,7 @@ fn send_rest(
         if seen != Some(queued) {
             running.drain(now() + pause);
         } else {
-            // Nothing gets through: whoever drains again would cut short the pause that the destination is given.
+            // No item is delivered: another drain would cut the retry pause of the destination short.
             let unchanged = |now: &mut Order| !now.is_recalled && now.until == order.until;
             drop(orders.changed.wait_timeout_while(orders.lock(), pause, unchanged));
         }
@@ -149,7 +149,7 @@ fn send_rest(
     }
 }
 
-/// Closes the journal, and says what is left.
+/// Closes the journal, and reports the items that are left.
 fn end(running: RunningExporter, until: Instant, host: &Host) -> EndedExporter {
     let folder = running.folder();
     let dropped_before = running.outlet.counts().dropped;

@@ -1,6 +1,6 @@
-//! One exporter at work: its journal, the near end for producers, and the sender behind it.
+//! A running exporter: its journal, the outlet for producers, and the sender behind it.
 //!
-//! Deliberately absent: which exporters there are. That is `life`.
+//! Deliberately absent: which exporters exist. That is `life`.
 
 use std::{
     path::PathBuf,
@@ -21,48 +21,48 @@ use crate::{
     send::{self, Lane, PreparedSender, SendHost, Sender},
 };
 
-/// How long the end of a sender may take at the least, whatever the deadline was: it lets go of what is under way.
+/// The minimum time for stopping a sender, regardless of the deadline: it discards the requests in progress.
 const END_MAX: Duration = Duration::from_millis(250);
 
-/// Why telemetry cannot start. Nothing was changed then.
+/// Why telemetry cannot start. In this case nothing was changed.
 #[derive(Debug, Error)]
 pub enum StartError {
     /// A role names an exporter that the plan does not have.
     #[error("no exporter is named `{0}`: add it to the configuration, or name another one")]
     UnknownExporter(String),
-    /// More exporters than there is room for.
+    /// The plan has more exporters than the limit.
     #[error("{0} exporters are more than the {max} that one program may have", max = crate::plan::EXPORTERS_MAX)]
     TooMany(usize),
     /// The folder of a buffer cannot be used.
     #[error("`{exporter}` cannot keep its buffer in `{directory}`: {reason}")]
     Buffer {
-        /// The exporter.
+        /// The name of the exporter.
         exporter: String,
         /// Its folder.
         directory: PathBuf,
-        /// What is wrong with it.
+        /// The error.
         reason: journal::OpenError,
     },
-    /// A destination that cannot be spoken to as it is written.
+    /// A destination with an invalid configuration.
     #[error("`{exporter}`: {reason}")]
     Destination {
-        /// The exporter.
+        /// The name of the exporter.
         exporter: String,
-        /// What is wrong.
+        /// The error.
         reason: String,
     },
-    /// The thread that looks at exporters cannot be started.
+    /// The thread that monitors the exporters cannot be started.
     #[error("cannot start a thread: {0}")]
     Thread(std::io::Error),
-    /// Telemetry that has been shut down stays so.
+    /// Telemetry was shut down, and cannot start again.
     #[error("telemetry has been shut down")]
     Ended,
 }
 
-/// How the journal of an exporter's logs is named behind the exporter.
+/// The suffix of an exporter's name for the journal of its logs.
 pub(crate) const LOGS: &str = ".logs";
 
-/// An exporter at work.
+/// A running exporter.
 #[derive(Debug)]
 pub(crate) struct RunningExporter {
     pub(crate) plan: plan::Exporter,
@@ -71,7 +71,7 @@ pub(crate) struct RunningExporter {
     sender: Option<Sender>,
 }
 
-/// Which journal an exporter has: what is in it stays as long as a plan has such an exporter.
+/// The identity of an exporter's journal: its records stay as long as a plan contains such an exporter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct JournalId {
     name: String,
@@ -79,7 +79,7 @@ pub(crate) struct JournalId {
 }
 
 impl JournalId {
-    /// Of logs that have no spans beside them it is another one, so that neither waits for the other.
+    /// Logs without spans have a separate journal, so that neither waits for the other.
     pub(crate) fn of(plan: &plan::Exporter) -> Self {
         let has_logs_alone = plan.signals.logs && !plan.signals.spans;
         let logs = if has_logs_alone { LOGS } else { "" };
@@ -93,7 +93,7 @@ impl JournalId {
     }
 }
 
-/// What an exporter is to do from now on, ready to be done.
+/// The new plan of an exporter, prepared so that it can be applied.
 pub(crate) struct Change {
     pub(crate) plan: plan::Exporter,
     pub(crate) own: bool,
@@ -123,25 +123,25 @@ impl RunningExporter {
         Ok(Self { plan, own, outlet, sender: None })
     }
 
-    /// Whether this is the exporter of that plan, with a journal that can stay.
+    /// Returns whether this is the exporter of that plan, with a journal that can be reused.
     pub(crate) fn keeps_journal(&self, plan: &plan::Exporter) -> bool {
         JournalId::of(&self.plan) == JournalId::of(plan)
     }
 
-    /// Whether it does just that already.
+    /// Returns whether the exporter already runs with exactly this plan.
     pub(crate) fn does(&self, plan: &plan::Exporter, own: bool) -> bool {
         let is_sending = self.sender.as_ref().is_some_and(Sender::is_alive);
         is_sending && self.own == own && self.plan == *plan
     }
 
-    /// Has the sender end by then, and does not wait for it.
+    /// Signals the sender to end by this time, and does not wait for it.
     pub(crate) fn signal_stop(&self, until: Instant) {
         if let Some(sender) = &self.sender {
             sender.signal_stop(until);
         }
     }
 
-    /// Goes on by another plan with the same journal, once its sender has ended, which may take until then.
+    /// Continues with another plan and the same journal, after its sender has ended, which may take until `until`.
     pub(crate) fn change(
         &mut self,
         change: Change,
@@ -164,14 +164,14 @@ impl RunningExporter {
         Ok(())
     }
 
-    /// Sends without waiting for the throttle, until nothing is left or until then.
+    /// Sends without waiting for the throttle, until no item is left or until this time.
     pub(crate) fn drain(&self, until: Instant) {
         if let Some(sender) = self.sender.as_ref().filter(|sender| sender.is_alive()) {
             sender.drain(until);
         }
     }
 
-    /// Sends what is queued until `until`, then ends.
+    /// Sends queued items until `until`, then ends.
     pub(crate) fn finish(mut self, until: Instant, now: fn() -> Instant) -> Counts {
         self.drain(until);
         if let Some(sender) = self.sender.take() {
@@ -181,14 +181,14 @@ impl RunningExporter {
         self.outlet.counts()
     }
 
-    /// Where its journal is, if that is on disk.
+    /// The folder of its journal, if it is on disk.
     pub(crate) fn folder(&self) -> Option<PathBuf> {
         folder(&self.plan)
     }
 }
 
 impl Change {
-    /// Makes ready what can fail; nothing has changed so far.
+    /// Prepares the steps that can fail, without any change.
     pub(crate) fn prepare(
         plan: &plan::Exporter,
         own: bool,
@@ -228,12 +228,12 @@ fn outlet(
     }
 }
 
-/// The folder of an exporter's journal in the buffers' folder.
+/// The folder of an exporter's journal in the directory of the buffers.
 fn folder(plan: &plan::Exporter) -> Option<PathBuf> {
     JournalId::of(plan).folder()
 }
 
-/// A name as one part of a path: what that cannot have is written as `%xx`.
+/// Converts a name to one path segment: characters that are not allowed are encoded as `%xx`.
 fn file_name(name: &str) -> String {
     let mut safe = String::new();
     for byte in name.bytes() {
@@ -272,7 +272,7 @@ fn full(plan: &plan::Exporter) -> Full {
     }
 }
 
-/// The resource, as it stands at the head of each segment and of each request.
+/// Encodes the resource, as the head of each segment and of each request.
 pub(crate) fn head(plan: &plan::Exporter, host: &Host) -> Vec<u8> {
     let resource = host.resource().with_service_name(plan.service_name.clone()).build();
     let mut head = Vec::new();

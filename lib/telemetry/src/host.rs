@@ -1,6 +1,7 @@
-//! What a program hands to its telemetry: clock, chance, a name, and an ear for what goes wrong.
+//! The dependencies that a program passes to its telemetry: clocks, a random number source, a name, and a callback for
+//! notices.
 //!
-//! Deliberately absent: the environment and files. They are read by the caller and come as a plan.
+//! Deliberately absent: the environment and files. The caller reads them and passes them as a plan.
 
 use std::{
     cell::RefCell,
@@ -16,62 +17,63 @@ use opentelemetry_sdk::{
     resource::{ResourceBuilder, TelemetryResourceDetector},
 };
 
-/// What a program hands to its telemetry.
+/// The dependencies that a program passes to its telemetry.
 #[derive(Clone)]
 pub struct Host {
-    /// How requests name their sender: `program/1.2.3`.
+    /// The `User-Agent` of requests: `program/1.2.3`.
     pub user_agent: String,
-    /// Attributes of the resource beside `service.name`, which each exporter has of its own.
+    /// Attributes of the resource beside `service.name`, which each exporter sets itself.
     pub resource: Vec<KeyValue>,
-    /// Which instrumentation scopes, and which targets of the `tracing` bridge, are exported: those that begin with
-    /// one of these. Empty is all.
+    /// The prefixes of instrumentation scopes, and of targets of the `tracing` bridge, that are exported. Empty exports
+    /// all.
     pub scopes: Vec<String>,
-    /// The crates of the program, by their names in targets of the `tracing` bridge. Of all other crates, only warnings and errors
-    /// are exported: what libraries log below that is for those who debug them, and may quote values. Empty is all crates.
+    /// The crates of the program, by their names in targets of the `tracing` bridge. For all other crates, only
+    /// warnings and errors are exported: lower levels of libraries are for debugging the libraries, and may quote
+    /// values. Empty means all crates.
     pub crates: Vec<String>,
-    /// Hears what goes wrong and when it is over, once for each change. Called on threads of telemetry's own, where nothing is
-    /// recorded: it may log, and the log will not be exported.
+    /// The callback for notices about failures and recoveries, called once for each change. It is called on telemetry's
+    /// own threads, which record no telemetry: it may log, and the log will not be exported.
     pub notice: Arc<dyn Fn(&Notice<'_>) + Send + Sync>,
     /// The monotonic clock.
     pub now: fn() -> Instant,
     /// The wall clock.
     pub wall: fn() -> SystemTime,
-    /// Chance, for jitter.
+    /// The random number source, for jitter.
     pub random: fn() -> u64,
 }
 
-/// Something that a person should know.
+/// A message for an operator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Notice<'a> {
-    /// The exporter that it is about.
+    /// The exporter that the notice is about.
     pub exporter: &'a str,
-    /// What it is about.
+    /// The topic of the notice.
     pub topic: Topic,
-    /// Whether it is over; otherwise it has begun.
+    /// Whether the condition is over; otherwise it has begun.
     pub is_over: bool,
-    /// What happened and what to do.
+    /// The message: what happened and what to do.
     pub message: &'a str,
 }
 
-/// What a notice is about.
+/// The topic of a notice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Topic {
-    /// Whether it gets through to its destination.
+    /// Whether the exporter delivers to its destination.
     Delivery,
     /// How full its buffer is.
     Buffer,
-    /// Whether its full buffer holds the program.
+    /// Whether its full buffer blocks the program.
     Hold,
-    /// Whether it drops.
+    /// Whether it drops items.
     Drops,
     /// Whether its buffer can be written.
     Disk,
-    /// What its destination refused for good.
+    /// Items that its destination rejected permanently.
     Refusal,
 }
 
 impl Topic {
-    /// The word for it.
+    /// The name of the topic.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Delivery => "delivery",
@@ -85,7 +87,7 @@ impl Topic {
 }
 
 impl Host {
-    /// A program of this name on the system's clock, with nobody to hear notices.
+    /// A host with this name, the system clocks, and a callback that discards notices.
     #[expect(clippy::disallowed_methods, reason = "the clock of programs that hand down none")]
     pub fn new(user_agent: impl Into<String>) -> Self {
         Self {
@@ -100,7 +102,7 @@ impl Host {
         }
     }
 
-    /// The resource of all signals, but for `service.name`.
+    /// The resource of all signals, without `service.name`.
     pub(crate) fn resource(&self) -> ResourceBuilder {
         Resource::builder_empty()
             .with_detector(Box::new(TelemetryResourceDetector))
@@ -111,12 +113,12 @@ impl Host {
             .with_attributes(self.resource.iter().cloned())
     }
 
-    /// Whether this scope or target is exported.
+    /// Returns whether this scope or target is exported.
     pub(crate) fn exports(scopes: &[String], name: &str) -> bool {
         scopes.is_empty() || scopes.iter().any(|scope| name.starts_with(scope.as_str()))
     }
 
-    /// Whether this target of the `tracing` bridge is in a crate of the program.
+    /// Returns whether this target of the `tracing` bridge is in a crate of the program.
     pub(crate) fn is_own(crates: &[String], target: &str) -> bool {
         let (name, _) = target.split_once("::").unwrap_or((target, ""));
         crates.is_empty() || crates.iter().any(|own| own == name)
@@ -134,8 +136,8 @@ impl fmt::Debug for Host {
     }
 }
 
-/// Nothing that this thread does from now on is recorded: no span, no log. For threads that must not wait, since a full
-/// buffer holds whoever ends a span.
+/// Disables telemetry on this thread from now on: no span and no log is recorded. For threads that must not block,
+/// because a full buffer blocks every thread that ends a span.
 pub fn suppress_this_thread() {
     thread_local! {
         static SUPPRESSED: RefCell<Option<ContextGuard>> = const { RefCell::new(None) };

@@ -1,4 +1,4 @@
-//! What earlier configurations left on disk, and no exporter sends.
+//! Undelivered items that earlier configurations left on disk, and that no exporter sends.
 
 use std::{
     collections::HashSet,
@@ -12,12 +12,12 @@ use crate::{
     watch::words,
 };
 
-/// Says of each folder beside those of the exporters that something in it is not delivered.
+/// Reports each folder beside those of the exporters that contains undelivered items.
 pub(crate) fn report(running: &[RunningExporter], host: &Host) {
     let used: HashSet<PathBuf> = running.iter().filter_map(RunningExporter::folder).collect();
     let directories: HashSet<&Path> = used.iter().filter_map(|folder| folder.parent()).collect();
     for directory in directories {
-        // What cannot be listed is said by the exporter that cannot write there.
+        // If the directory cannot be listed, the exporter that cannot write there reports it.
         let found = fs::read_dir(directory).into_iter().flatten().flatten();
         let mut unused: Vec<_> =
             found.map(|entry| entry.path()).filter(|path| !used.contains(path)).collect();

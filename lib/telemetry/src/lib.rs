@@ -2,14 +2,14 @@
 //!
 //! # How it is built
 //!
-//! An item that ends is encoded once, on the thread that ended it, and appended to the journal of each exporter that
-//! wants it. Behind each journal a sender, a thread with a runtime of its own, reads batches, concatenates them into
-//! requests, and acknowledges what the destination has acknowledged. A plan is swapped as a whole beneath processors
-//! that stay installed.
+//! When an item ends, the thread that ended it encodes it once, and appends it to the journal of each exporter that
+//! receives it. Behind each journal a sender, a thread with its own runtime, reads batches, concatenates them into
+//! requests, and acknowledges the items that the destination has acknowledged. A plan is swapped as a unit beneath
+//! processors that stay installed.
 //!
 //! # What is deliberately absent
 //!
-//! The environment, files of configuration and the clock: they are read by the caller and handed in. Names of spans and
+//! The environment, configuration files and the clock: the caller reads them and passes them in. Names of spans and
 //! metrics. A subscriber for `tracing`: a program has one, and adds a layer to it.
 #![warn(missing_docs)]
 

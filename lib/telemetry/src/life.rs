@@ -1,6 +1,7 @@
-//! The life of telemetry: start, change, pressure, end. An instance without globals; a program may have several.
+//! The lifecycle of telemetry: start, reload, pressure, shutdown. An instance without globals; a program may have
+//! several.
 //!
-//! Deliberately absent: what runs on the program's threads (`pipeline`) and on those of the senders (`send`).
+//! Deliberately absent: the code on the program's threads (`pipeline`) and on those of the senders (`send`).
 
 use std::{
     collections::HashSet,
@@ -31,21 +32,21 @@ use crate::{
     watch::{Status, Watch, Watcher},
 };
 
-/// How long senders that are exchanged may take to hear the answers that are under way: each is a batch that is not sent
+/// How long a replaced sender may wait for the responses to its requests: each response prevents that a batch is sent
 /// twice.
 const STOP_MAX: Duration = Duration::from_millis(900);
-/// The longest shutdown. No clock can tell the end of one that is for ever.
+/// The longest shutdown. A clock cannot represent the end of an unlimited one.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
-/// Who hears notices.
+/// The callback for notices.
 type Listener = dyn Fn(&Notice<'_>) + Send + Sync;
 
-/// Where an emitted span goes.
+/// The destination of an emitted span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum To<'a> {
-    /// To all exporters that carry the program's own spans.
+    /// All exporters that carry the program's own spans.
     Own,
-    /// To the exporter of this name.
+    /// The exporter of this name.
     Exporter(&'a str),
 }
 
@@ -63,20 +64,20 @@ pub struct Telemetry {
     metrics: SdkMeterProvider,
 }
 
-/// The exporters at work.
+/// The running exporters.
 #[derive(Debug, Default)]
 struct Exporters {
     running: Vec<RunningExporter>,
-    /// Exporters that an earlier plan had and that still send.
+    /// Exporters of an earlier plan that are still sending.
     retiring: Vec<DrainingExporter>,
-    /// Those that do not any more.
+    /// Exporters of an earlier plan that have ended.
     ended: Vec<EndedExporter>,
     last_slot: u8,
     is_over: bool,
 }
 
 impl Telemetry {
-    /// Starts by a plan. No destination needs to be there.
+    /// Starts telemetry with a plan. No destination needs to be reachable.
     pub fn start(plan: &Plan, roles: &Roles, mut host: Host) -> Result<Self, StartError> {
         host.notice = unbroken(host.notice);
         let attributes = plan.resource.iter();
@@ -108,19 +109,20 @@ impl Telemetry {
         Ok(telemetry)
     }
 
-    /// Goes on by another plan. What can fail is tried first: on an error nothing has changed. What was accepted is kept:
-    /// an unchanged exporter goes on, a changed one gets a new sender on the same journal, and one that is gone sends
-    /// what it holds for some seconds and leaves the rest on disk; if a plan has it again before, it goes on as if it had
-    /// never been gone. Another `directory` makes another exporter. Attributes of the resource are those of the start.
+    /// Continues with another plan. Steps that can fail run first: on an error nothing has changed. Accepted items are
+    /// kept. An unchanged exporter continues. A changed exporter gets a new sender on the same journal. A removed
+    /// exporter sends its queued items for some seconds and leaves the rest on disk; if a plan contains it again before
+    /// that, it continues as if it had never been removed. Another `directory` makes another exporter. The attributes
+    /// of the resource stay those of the start.
     pub fn reload(&self, plan: &Plan, roles: &Roles) -> Result<(), StartError> {
         let wanted = active(plan, roles)?;
-        // Clients are made and let go here, and what they say of that is not the program's.
+        // Clients are created and dropped here, and their own telemetry is not the program's.
         let _suppressed = Context::enter_telemetry_suppressed_scope();
         let mut exporters = self.exporters();
         if exporters.is_over {
             return Err(StartError::Ended);
         }
-        // Whoever comes back sends on, even if the rest of the plan cannot be carried out; the next plan decides.
+        // A recalled exporter continues to send even if the rest of the plan cannot be applied; the next plan decides.
         exporters.recall(&wanted);
         let mut opened = Vec::new();
         let mut changes = Vec::new();
@@ -135,7 +137,7 @@ impl Telemetry {
                 opened.push(RunningExporter::open(plan.clone(), *own, slot, &self.host)?);
             }
         }
-        // From here on nothing fails but for a lack of threads.
+        // From here on the only possible error is a lack of threads.
         opened.iter().for_each(|running| exporters.hand_over(running));
         exporters.running.append(&mut opened);
         let is_gone = |running: &mut RunningExporter| {
@@ -155,22 +157,22 @@ impl Telemetry {
         result
     }
 
-    /// The provider of tracers, for instrumentation and propagators.
+    /// The tracer provider, for instrumentation and propagators.
     pub fn tracer_provider(&self) -> &SdkTracerProvider {
         &self.traces
     }
 
-    /// The provider of loggers, for bridges of logging libraries.
+    /// The logger provider, for bridges of logging libraries.
     pub fn logger_provider(&self) -> &SdkLoggerProvider {
         &self.logs
     }
 
-    /// The provider of meters.
+    /// The meter provider.
     pub fn meter_provider(&self) -> &SdkMeterProvider {
         &self.metrics
     }
 
-    /// Hands over a finished span with ids and times of the caller's choice. Like the end of any span, it holds the
+    /// Exports a finished span with ids and times of the caller's choice. Like the end of any span, it blocks the
     /// caller while the buffer of an exporter that is not lossy is full.
     pub fn emit(&self, to: To<'_>, span: FinishedSpan) {
         if !span.context.is_sampled() || Context::is_current_telemetry_suppressed() {
@@ -182,40 +184,41 @@ impl Telemetry {
         });
     }
 
-    /// How full the fullest buffer is that would hold producers, from 0 to 1. A program that can refuse work should do so
-    /// from 0.8 on: what is left is for the work under way.
+    /// Returns how full the fullest buffer is that would block producers, from 0 to 1. A program that can reject
+    /// requests should do so from 0.8 on: the remaining room is for requests in progress.
     pub fn pressure(&self) -> f64 {
         let pipeline = self.state.pipeline.load();
         pipeline.outlets.iter().map(|outlet| outlet.pressure()).fold(0.0, f64::max)
     }
 
-    /// What became of everything so far, for each exporter of the plan.
+    /// Returns the counts of each exporter of the plan.
     pub fn counts(&self) -> Vec<Counts> {
         self.state.pipeline.load().counts()
     }
 
-    /// How each exporter of the plan is doing.
+    /// Returns the status of each exporter of the plan.
     pub fn status(&self) -> Vec<Status> {
         self.watch.status(&self.state, (self.host.now)())
     }
 
-    /// Whether somebody waited for room in a full buffer within the last so much time, and whatever took long did so for that.
+    /// Returns whether a producer waited for room in a full buffer within the last `last`: this explains operations
+    /// that took long.
     pub fn was_held_within(&self, last: Duration) -> bool {
         let now = (self.host.now)();
         self.watch.was_held_since(now.checked_sub(last).unwrap_or(now))
     }
 
-    /// All instruments in the text format of Prometheus.
+    /// Returns all instruments in the text format of Prometheus.
     pub fn prometheus(&self) -> String {
         self.reader.prometheus()
     }
 
-    /// Sends what is queued, for up to `max`, and ends. What was not delivered then is on disk and counts as queued, or
-    /// without a directory is given up and counts as dropped. The report includes exporters of earlier plans. Blocks;
+    /// Sends queued items, for up to `max`, and ends. Undelivered items are then on disk and count as queued, or
+    /// without a directory are discarded and count as dropped. The report includes exporters of earlier plans. Blocks;
     /// spans that end later are not accepted.
     pub fn shutdown(&self, max: Duration) -> Report {
         let _suppressed = Context::enter_telemetry_suppressed_scope();
-        // From here on the report says it.
+        // From here on the report replaces the notices.
         drop(self.watcher.lock().unwrap_or_else(PoisonError::into_inner).take());
         let now = self.host.now;
         let until = now() + max.min(SHUTDOWN_MAX);
@@ -241,7 +244,7 @@ impl Telemetry {
             report.add(ended.counts);
         }
         drop(self.state.swap(Pipeline::default()));
-        // The SDK has nothing to deliver any more; it only learns that later spans are not wanted.
+        // The SDK has nothing left to deliver; it only has to reject later spans.
         drop((self.traces.shutdown(), self.logs.shutdown(), self.metrics.shutdown()));
         report
     }
@@ -257,20 +260,21 @@ impl Telemetry {
 }
 
 impl Drop for Telemetry {
-    /// Ends without waiting: what is not written is written, what is not delivered stays.
+    /// Shuts down without waiting: unwritten items are written, undelivered items stay.
     fn drop(&mut self) {
         drop(self.shutdown(Duration::ZERO));
     }
 }
 
-/// Whether a plan can be carried out: reads the files that its exporters name, and starts nothing.
+/// Checks whether a plan can be applied: reads the files that its exporters name, and starts nothing.
 pub fn check(plan: &Plan, roles: &Roles, host: &Host) -> Result<(), StartError> {
     let reader = Reader::new();
     let active = active(plan, roles)?;
     active.iter().try_for_each(|(plan, own)| Change::prepare(plan, *own, host, &reader).map(drop))
 }
 
-/// The exporters of a plan with what they carry by their roles, and whether that is the program's own.
+/// Returns the exporters of a plan with the signals that they carry by their roles, and whether these are the program's
+/// own.
 pub(crate) fn carriers(plan: &Plan, roles: &Roles) -> impl Iterator<Item = (plan::Exporter, bool)> {
     plan.active(roles).map(|exporter| {
         let (mut exporter, own) = (exporter.clone(), exporter.is_own(roles));
@@ -281,7 +285,7 @@ pub(crate) fn carriers(plan: &Plan, roles: &Roles) -> impl Iterator<Item = (plan
     })
 }
 
-/// The exporters of a plan that have something to carry, if it can be carried out.
+/// Returns the exporters of a plan that carry a signal, or an error if the plan cannot be applied.
 fn active(plan: &Plan, roles: &Roles) -> Result<Vec<(plan::Exporter, bool)>, StartError> {
     let mut named = roles.own.iter().chain(&roles.others);
     if let Some(name) = named.find(|name| plan.exporters.iter().all(|own| own.name != **name)) {
@@ -294,8 +298,9 @@ fn active(plan: &Plan, roles: &Roles) -> Result<Vec<(plan::Exporter, bool)>, Sta
     }
 }
 
-/// An exporter of spans and logs as two, each with a journal and a sender: a destination may take one of them only, and the other
-/// must not wait for what is refused. A file or standard output takes both or none, and has one writer.
+/// Splits an exporter of spans and logs into two, each with a journal and a sender: a destination may accept only one
+/// of the signals, and the other must not wait for the rejected one. A file or standard output accepts both or none,
+/// and has one writer.
 fn apart((exporter, own): (plan::Exporter, bool)) -> impl Iterator<Item = (plan::Exporter, bool)> {
     let (mut rest, mut logs) = (exporter, None);
     if rest.signals.spans && rest.signals.logs && matches!(rest.destination, Destination::Otlp(_)) {
@@ -307,7 +312,7 @@ fn apart((exporter, own): (plan::Exporter, bool)) -> impl Iterator<Item = (plan:
 }
 
 impl Exporters {
-    /// Takes back those that are wanted again, and notes those that have ended.
+    /// Recalls the exporters that the plan contains again, and collects those that have ended.
     fn recall(&mut self, wanted: &[(plan::Exporter, bool)]) {
         let is_wanted =
             |retiree: &DrainingExporter| wanted.iter().any(|(plan, _)| retiree.keeps_journal(plan));
@@ -318,7 +323,7 @@ impl Exporters {
         self.reap(|retiree| retiree.is_finished() || is_wanted(retiree));
     }
 
-    /// Waits for these retirees to end or to come back.
+    /// Waits until these draining exporters end or are returned.
     fn reap(&mut self, which: impl Fn(&DrainingExporter) -> bool) {
         let left: Vec<_> = self.retiring.extract_if(.., |retiree| which(retiree)).collect();
         for left in left.into_iter().filter_map(DrainingExporter::join) {
@@ -339,7 +344,7 @@ impl Exporters {
         }
     }
 
-    /// What an ended exporter had left is in the books of the one that found it.
+    /// Moves the counts of items that an ended exporter left to the exporter that recovered them.
     fn hand_over(&mut self, opened: &RunningExporter) {
         let (folder, found) = (opened.folder(), opened.outlet.counts().recovered);
         for ended in self.ended.iter_mut().filter(|it| it.folder.is_some() && it.folder == folder) {
@@ -349,7 +354,7 @@ impl Exporters {
         }
     }
 
-    /// Has exporters go on by other plans. All are told before the first is waited for.
+    /// Applies new plans to exporters. Signals all of them before it waits for the first.
     fn change(&mut self, changes: Vec<Change>, host: &Host) -> Result<(), StartError> {
         let until = (host.now)() + STOP_MAX;
         for change in &changes {
@@ -370,7 +375,8 @@ impl Exporters {
         self.running.iter_mut().find(|running| running.keeps_journal(plan))
     }
 
-    /// A slot that nobody has, and that nobody had for as long as possible: spans under way may bear its mark.
+    /// Returns a slot that no exporter uses, and that was unused for as long as possible: active spans may carry its
+    /// mark.
     fn next_slot(&mut self, opened: &[RunningExporter]) -> u8 {
         let taken: HashSet<u8> =
             self.running.iter().chain(opened).map(|running| running.outlet.slot).collect();
@@ -383,7 +389,7 @@ impl Exporters {
     }
 }
 
-/// A listener whose panic ends nothing but what it was about to say.
+/// Wraps a listener so that its panic only loses the notice that it handled.
 fn unbroken(notice: Arc<Listener>) -> Arc<Listener> {
     Arc::new(move |said| drop(catch_unwind(AssertUnwindSafe(|| notice(said)))))
 }

@@ -1,9 +1,9 @@
-//! What is remembered of a span between its start and its end, for exporters that do not get everything.
+//! The state of a span between its start and its end, for exporters that do not receive all spans.
 //!
-//! Three things cannot be told from a finished span alone: that its trace was sampled by a caller, which of the spans above it
-//! an exporter gets, and that a span below it failed. The first two are inherited from the parent at the start, the third is
-//! left by the child at its end. Nothing is remembered while every exporter gets every span, which is the default, and nothing
-//! of spans that have nothing to inherit.
+//! A finished span alone does not show three facts: that a caller sampled its trace, which of its ancestors an exporter
+//! receives, and that a descendant failed. The first two are inherited from the parent at the start; the child sets the
+//! third at its end. No state is stored while every exporter receives every span, which is the default, and none for
+//! spans that have nothing to inherit.
 
 use std::{
     collections::{HashMap, HashSet, VecDeque},
@@ -17,32 +17,33 @@ use opentelemetry::SpanId;
 
 use crate::plan::Level;
 
-/// So that producers seldom meet.
+/// The number of shards, so that producers rarely contend for a lock.
 const SHARDS: usize = 16;
-/// A program that never ends its spans must not fill the memory with what is remembered of them.
+/// The maximum number of marks: a program that never ends its spans must not fill the memory.
 const MARKS_MAX: usize = 1 << 20;
-/// Spans of which it is remembered that one below them failed. Where more of them never end, the oldest go by their level alone.
+/// The maximum number of stored spans with a failed descendant. If more of them never end, the oldest are filtered by
+/// their level alone.
 const FAILURES_MAX: usize = 1 << 14;
 
-/// What is remembered of one span.
+/// The stored state of one span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Mark {
-    /// A caller sampled its trace: nobody thins it.
+    /// Whether a caller sampled its trace: no exporter applies its own sampling then.
     pub(crate) followed: bool,
-    /// Its level, where some exporter does not get it for that.
+    /// Its level, if some exporter does not receive the span because of it.
     pub(crate) withheld: Option<Level>,
-    /// The spans above it, where some exporter does not get one of them.
+    /// Its ancestors, if some exporter does not receive one of them.
     pub(crate) above: Option<Above>,
 }
 
 /// The parent of a span: its id, which may be invalid, and whether it is in another process.
 pub(crate) type Parent = (SpanId, bool);
 
-/// For an exporter of each level, the nearest span above that it gets by its level.
+/// The nearest ancestor that an exporter receives, for each level of an exporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Above([Parent; Level::COUNT]);
 
-/// The marks of all spans under way.
+/// The marks of all active spans.
 #[derive(Debug, Default)]
 pub(crate) struct Marks {
     shards: [Mutex<HashMap<SpanId, Mark>>; SHARDS],
@@ -51,27 +52,27 @@ pub(crate) struct Marks {
     failures_count: AtomicUsize,
 }
 
-/// Spans below which one failed.
+/// Spans with a failed descendant.
 #[derive(Debug, Default)]
 struct Failures {
     spans: HashSet<SpanId>,
-    /// The oldest first; those that have ended are still in it.
+    /// The oldest first; spans that have ended are still included.
     order: VecDeque<SpanId>,
 }
 
 impl Above {
-    /// Every exporter gets this one.
+    /// Creates the value for a parent that every exporter receives.
     pub(crate) fn all(parent: Parent) -> Self {
         Self([parent; Level::COUNT])
     }
 
-    /// The same with a nearer span of this level.
+    /// Returns the value with a nearer ancestor of this level.
     pub(crate) fn with(self, nearer: SpanId, level: Level) -> Self {
         let is_sent = |at: usize| at <= level as usize;
         Self(std::array::from_fn(|at| if is_sent(at) { (nearer, false) } else { self.0[at] }))
     }
 
-    /// What an exporter of this level gets.
+    /// Returns the nearest ancestor that an exporter of this level receives.
     pub(crate) fn of(self, level: Level) -> Parent {
         self.0[level as usize]
     }
@@ -105,7 +106,7 @@ impl Marks {
         taken.unwrap_or_default()
     }
 
-    /// Remembers that a span below this one failed.
+    /// Stores that a descendant of this span failed.
     pub(crate) fn fail(&self, span: SpanId) {
         let mut failures = lock(&self.failures);
         if failures.spans.insert(span) {
@@ -118,13 +119,13 @@ impl Marks {
         self.failures_count.store(failures.spans.len(), Ordering::Release);
     }
 
-    /// Whether a span below this one failed so far.
+    /// Returns whether a descendant of this span has failed so far.
     pub(crate) fn has_failure(&self, span: SpanId) -> bool {
         self.failures_count.load(Ordering::Acquire) > 0
             && lock(&self.failures).spans.contains(&span)
     }
 
-    /// Whether a span below this one failed; asked once, at its end.
+    /// Returns whether a descendant of this span failed, and removes the entry; called once, at its end.
     pub(crate) fn take_failure(&self, span: SpanId) -> bool {
         if self.failures_count.load(Ordering::Acquire) == 0 {
             return false;

@@ -1,7 +1,7 @@
-//! From a finished item to the journals of those who want it: encoded once, appended to each.
+//! From a finished item to the journals of the exporters that receive it: encoded once, appended to each.
 //!
-//! This is all that runs on the program's own threads. The pipeline is swapped as a whole when the plan changes.
-//! Deliberately absent: sending, and the SDK's traits (`processor`).
+//! This is the only code that runs on the program's own threads. The pipeline is swapped as a unit when the plan
+//! changes. Deliberately absent: sending, and the SDK's traits (`processor`).
 
 use std::{
     cell::RefCell,
@@ -28,66 +28,67 @@ use crate::{
     span::{FinishedSpan, ParentState},
 };
 
-/// How many outlets there may be at a time: an exporter has one for spans and one for logs, and as many again may be retiring while a
-/// new plan starts.
+/// The maximum number of outlets at a time: an exporter has one for spans and one for logs, and as many again may be
+/// draining while a new plan starts.
 pub(crate) const OUTLETS_MAX: usize = 4 * EXPORTERS_MAX;
 /// The scope of spans that come from the `tracing` bridge. They carry their level as an attribute.
 pub(crate) const BRIDGE_SCOPE: &str = "tracing";
 const LEVEL_KEY: &str = "level";
-/// A buffer that one huge item made huge is not kept.
+/// A buffer that grew beyond this size for one huge item is not reused.
 const SCRATCH_BYTES_MAX: usize = 1 << 20;
 
-/// What producers share. The SDK's processors hold it for good; what is in it changes.
+/// The state that producers share. The SDK's processors hold it permanently; its content changes.
 #[derive(Debug)]
 pub(crate) struct State {
     pub(crate) pipeline: ArcSwap<Pipeline>,
-    /// Of the pipeline, what is asked at the start of each span: a plain load is cheaper than the whole. None is that
-    /// nobody wants spans.
+    /// The part of the pipeline that is read at the start of each span: an atomic load is cheaper than loading the
+    /// pipeline. `u64::MAX` means that no exporter receives spans.
     threshold_max: AtomicU64,
     pub(crate) differs: AtomicBool,
     pub(crate) marks: Marks,
-    /// Scopes and targets that are exported; empty is all.
+    /// Exported scopes and targets; empty means all.
     pub(crate) scopes: Vec<String>,
-    /// The crates of the program; empty is all.
+    /// The crates of the program; empty means all.
     pub(crate) crates: Vec<String>,
 }
 
-/// Who gets what.
+/// The routing of items to exporters.
 #[derive(Debug, Default)]
 pub(crate) struct Pipeline {
     pub(crate) outlets: Vec<Arc<Outlet>>,
-    /// The largest share of traces that any exporter of own spans wants; what is over it is not recorded.
+    /// The largest share of traces that any exporter of own spans receives; traces beyond it are not recorded.
     pub(crate) threshold_max: u64,
-    /// Whether some exporter of own spans does not get all spans that are made, so that marks are needed.
+    /// Whether some exporter of own spans does not receive all spans that are created, so that marks are needed.
     pub(crate) differs: bool,
-    /// Whether it is their level for which it does not.
+    /// Whether the level is the reason for that.
     pub(crate) withholds: bool,
-    /// From which level on spans of the bridge are made. Those of [`Level::Info`] are, whatever exporters want: they may fail.
+    /// The least severe level of bridge spans that are created. Spans of [`Level::Info`] are always created, because
+    /// they may fail.
     pub(crate) span_level: Option<Level>,
-    /// The least severe level that any exporter of logs wants.
+    /// The least severe level that any exporter of logs receives.
     pub(crate) log_level: Option<Level>,
 }
 
-/// The near end of one exporter, or of its spans or logs alone.
+/// The producer side of one exporter, or of its spans or logs alone.
 #[derive(Debug)]
 pub(crate) struct Outlet {
     pub(crate) name: String,
-    /// Where spans, logs and metrics go, for people.
+    /// The destinations of spans, logs and metrics, for messages.
     pub(crate) destinations: [String; 3],
-    /// Where its buffer is, if that is on disk.
+    /// The folder of its buffer, if it is on disk.
     pub(crate) folder: Option<PathBuf>,
     /// How long a batch that is not full waits.
     pub(crate) throttle: Duration,
-    /// Its number, which it keeps as long as it lives.
+    /// Its number, which stays the same for its lifetime.
     pub(crate) slot: u8,
-    /// Whether it carries the program's own spans and logs, or only what is emitted to it by name.
+    /// Whether it carries the program's own spans and logs, or only spans that are emitted to it by name.
     pub(crate) own: bool,
     pub(crate) spans: bool,
     pub(crate) logs: bool,
-    /// Of 2^56 trace ids, how many it gets.
+    /// The number of trace ids, out of 2^56, that it receives.
     pub(crate) threshold: u64,
     pub(crate) level: Option<Level>,
-    /// Whether it drops when it is full; otherwise it holds the producer.
+    /// Whether it drops items when it is full; otherwise it blocks the producer.
     pub(crate) lossy: bool,
     pub(crate) journal: Arc<Journal>,
     pub(crate) lane: Arc<Lane>,
@@ -112,19 +113,19 @@ impl Pipeline {
     }
 }
 
-/// No share at all, for want of an exporter.
+/// No share at all, because there is no exporter.
 const NOBODY: u64 = u64::MAX;
 
-/// All 2^56 values of the draw.
+/// The number of possible values of the low 56 bits of a trace id.
 pub(crate) const ALL: u64 = 1 << 56;
 
-/// How many of 2^56 trace ids this many percent are.
+/// Converts a percentage to a number of trace ids out of 2^56.
 pub(crate) fn threshold(percent: f64) -> u64 {
-    // The draw stays an integer: as a double, the highest ones would round up to 2^56.
+    // The sampling value stays an integer: as a double, the highest ones would round up to 2^56.
     ((percent / 100.0 * ALL as f64) as u64).min(ALL)
 }
 
-/// The draw of a trace: the low 56 bits of its id, which are random by W3C's rule.
+/// Returns the sampling value of a trace: the low 56 bits of its id, which are random by the W3C specification.
 pub(crate) fn draw(trace: TraceId) -> u64 {
     let mut low = [0; 8];
     low[1..].copy_from_slice(&trace.to_bytes()[9..]);
@@ -143,7 +144,7 @@ impl State {
         }
     }
 
-    /// Goes on with another pipeline, and gives the one that was.
+    /// Replaces the pipeline, and returns the old one.
     pub(crate) fn swap(&self, pipeline: Pipeline) -> Arc<Pipeline> {
         let threshold = pipeline.span_level.map_or(NOBODY, |_| pipeline.threshold_max);
         self.threshold_max.store(threshold, Ordering::Relaxed);
@@ -151,17 +152,18 @@ impl State {
         self.pipeline.swap(Arc::new(pipeline))
     }
 
-    /// The largest share of traces that any exporter of own spans wants; none if there is no such exporter.
+    /// Returns the largest share of traces that any exporter of own spans receives; `None` if there is no such
+    /// exporter.
     pub(crate) fn threshold_max(&self) -> Option<u64> {
         Some(self.threshold_max.load(Ordering::Relaxed)).filter(|threshold| *threshold != NOBODY)
     }
 
-    /// A span of the program's own has ended.
+    /// Handles the end of a span of the program.
     pub(crate) fn span(&self, span: &SpanData) {
         let pipeline = self.pipeline.load();
         let scope = &span.instrumentation_scope;
         let mark = self.marks.take(span.span_context.span_id());
-        // The bridge has asked for the target already.
+        // The bridge has already checked the target.
         let bridged = scope.name() == BRIDGE_SCOPE;
         if pipeline.span_level.is_none() || !(bridged || Host::exports(&self.scopes, scope.name()))
         {
@@ -169,7 +171,7 @@ impl State {
         }
         let level = if pipeline.withholds && bridged { level_of(span) } else { Level::Info };
         let parent = (span.parent_span_id, span.parent_span_is_remote);
-        // A parent that some exporter does not get has a mark as long as it is under way.
+        // A parent that some exporter does not receive has a mark as long as it is active.
         let is_under_way = || self.marks.get(parent.0).withheld.is_some();
         let (is_failed, parent_is_sent) = match pipeline.withholds {
             true => self.failed(span, is_under_way),
@@ -188,8 +190,8 @@ impl State {
         append_span(&pipeline, span, (wanted, parent_of), bridged.then_some(LEVEL_KEY));
     }
 
-    /// Whether a span is sent whatever its level, since it failed, or one below it; and whether its parent is for that, which is
-    /// so if that is under way.
+    /// Returns whether a span is sent regardless of its level, because it or a descendant failed, and whether its
+    /// parent is sent for the same reason, which requires that the parent is active.
     fn failed(&self, span: &SpanData, is_under_way: impl FnOnce() -> bool) -> (bool, bool) {
         let is_failed_below = self.marks.take_failure(span.span_context.span_id());
         let is_failed = is_failed_below || matches!(span.status, Status::Error { .. });
@@ -200,7 +202,7 @@ impl State {
         (is_failed, has_parent)
     }
 
-    /// A span of chosen ids goes to these exporters.
+    /// Sends a span with ids of the caller's choice to these exporters.
     pub(crate) fn emitted(&self, span: FinishedSpan, to: impl Fn(&Outlet) -> bool) {
         let (followed, level, parent_state) = (span.followed, span.level, span.parent_state);
         let span = span.into_data();
@@ -220,7 +222,7 @@ impl State {
         append_span(&pipeline, &span, (wanted, parent_of), None);
     }
 
-    /// A record of the program's log.
+    /// Handles a log record of the program.
     pub(crate) fn log(&self, log: &SdkLogRecord, scope: &InstrumentationScope) {
         let level = level(log.severity_number());
         let wanted = |outlet: &Outlet| outlet.own && outlet.logs && outlet.least_log() <= level;
@@ -230,7 +232,7 @@ impl State {
         });
     }
 
-    /// Whether a record of this level would reach anyone, so that it need not be made.
+    /// Returns whether any exporter receives a record of this level, so that other records need not be created.
     pub(crate) fn wants_log(&self, severity: Severity, target: &str) -> bool {
         self.pipeline.load().log_level.is_some_and(|least| least <= level(Some(severity)))
             && Host::exports(&self.scopes, target)
@@ -238,23 +240,24 @@ impl State {
 }
 
 impl Outlet {
-    /// Whether it gets spans of this trace.
+    /// Returns whether it receives spans of this trace.
     fn samples(&self, trace: TraceId, followed: bool) -> bool {
         self.spans && (self.threshold == ALL || followed || draw(trace) < self.threshold)
     }
 
-    /// The least severe level of spans that it gets.
+    /// The least severe level of spans that it receives.
     pub(crate) fn least_span(&self) -> Level {
         self.level.unwrap_or(Level::Trace)
     }
 
-    /// The least severe level of log records that it gets.
+    /// The least severe level of log records that it receives.
     fn least_log(&self) -> Level {
         self.level.unwrap_or(Level::Info)
     }
 }
 
-/// Appends a span to the journal of each who wants it, below the parent that each gets: encoded once where that is its own.
+/// Appends a span to the journal of each exporter that receives it, with the parent that this exporter receives.
+/// Encodes it once for all exporters that receive its own parent.
 fn append_span(
     pipeline: &Pipeline,
     span: &SpanData,
@@ -278,7 +281,7 @@ thread_local! {
     static SCRATCH: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Encodes once, if anyone wants it, and appends to the journal of each who does.
+/// Encodes an item once, if any exporter receives it, and appends it to the journal of each of them.
 fn append(
     pipeline: &Pipeline,
     wanted: impl Fn(&Outlet) -> bool,
@@ -292,16 +295,16 @@ fn append(
     record.clear();
     encode(&mut record);
     for outlet in outlets {
-        // What it drops it counts, and there is nobody here to tell.
+        // The journal counts dropped items, and there is no caller to report to.
         let (AppendResult::Kept | AppendResult::Dropped(_)) = outlet.journal.append(1, &record);
     }
     if record.capacity() <= SCRATCH_BYTES_MAX {
-        // At the end of a thread there is nobody left to keep it for.
+        // At the end of a thread the buffer is not needed any more.
         drop(SCRATCH.try_with(|scratch| scratch.replace(record)));
     }
 }
 
-/// The level of a span that the bridge made.
+/// Returns the level of a span that the bridge created.
 pub(crate) fn level_of(span: &SpanData) -> Level {
     let level = span.attributes.iter().find(|attribute| attribute.key.as_str() == LEVEL_KEY);
     match level.map(|attribute| &attribute.value) {

@@ -1,22 +1,22 @@
-//! What is to be done, fully resolved: the form into which every front end of the configuration is compiled.
+//! The fully resolved configuration: the form into which every front end of the configuration is compiled.
 //!
-//! Nothing in here is optional that the pipeline has to decide: defaults, environment and endpoint rules are applied
-//! before. Deliberately absent: how a plan is written down (`config`), and how it is carried out.
+//! No value that the pipeline needs is optional here: defaults, environment and endpoint rules are already applied.
+//! Deliberately absent: the file format of a plan (`config`), and its execution.
 
 use std::{fmt, path::PathBuf, time::Duration};
 
-/// How many items make a batch full.
+/// The number of items of a full batch.
 pub const BATCH_ITEMS_MAX: u64 = 512;
-/// How many bytes make a batch full, before compression.
+/// The number of bytes of a full batch, before compression.
 pub const BATCH_BYTES_MAX: usize = 1024 * 1024;
 
-/// How many exporters a program may use.
+/// The maximum number of exporters of a program.
 pub const EXPORTERS_MAX: usize = 32;
 
 /// The exporters of a program.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plan {
-    /// In the order of the text, names unique.
+    /// In the order of the text, with unique names.
     pub exporters: Vec<Exporter>,
     /// Whether the program serves its metrics to Prometheus.
     pub prometheus: bool,
@@ -26,77 +26,77 @@ pub struct Plan {
     pub resource: Vec<(String, String)>,
     /// The names of exporters without an `endpoint`: they send to OpenTelemetry's default on this machine.
     pub by_default: Vec<String>,
-    /// What is not wrong, but worth knowing: an ignored path, two exporters with one destination.
+    /// Notes that are not errors: an ignored path, two exporters with one destination.
     pub notes: Vec<String>,
 }
 
-/// Which exporters of a plan a program uses for what, by their names in the plan.
+/// The roles of a plan's exporters in a program, by their names in the plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Roles {
-    /// Carries the program's own spans, logs and metrics, as far as it has these signals. Exporters that are always
-    /// active (tracers, the metrics push) need no role.
+    /// The exporter that carries the program's own spans, logs and metrics, as far as it has these signals. Exporters
+    /// that are always active (tracers, the metrics push) need no role.
     pub own: Option<String>,
-    /// Get only what is emitted to them by name.
+    /// Exporters that only receive spans that are emitted to them by name.
     pub others: Vec<String>,
 }
 
 /// One named exporter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Exporter {
-    /// The key that made it, its kind included: `tracer.otel`, `telemetry.exporters.collector`.
+    /// The key that defines it, with its kind: `tracer.otel`, `telemetry.exporters.collector`.
     pub name: String,
     /// `service.name` of its resource.
     pub service_name: String,
-    /// Whether it has all of the program's own signals by its kind (a tracer, the metrics push), or only by a role that
-    /// names it.
+    /// Whether its kind makes it carry all of the program's own signals (a tracer, the metrics push), or only a role
+    /// that names it.
     pub always: bool,
-    /// What it carries.
+    /// The signals that it carries.
     pub signals: Signals,
     /// The share of traces that it receives, in percent.
     pub sampling: f64,
-    /// The least severe level that it receives; without one, every span there is, and logs from [`Level::Info`] on. A span that
-    /// failed, and those around it, are received whatever their level.
+    /// The least severe level that it receives; without one, every span that is created, and logs from [`Level::Info`]
+    /// on. A failed span, and those around it, are received regardless of their level.
     pub level: Option<Level>,
-    /// How long to wait before the next batch that is not full.
+    /// How long a batch that is not full waits.
     pub throttle: Duration,
-    /// Whether a full queue drops (and counts) or holds the producer.
+    /// Whether a full queue drops (and counts) items or blocks the producer.
     pub lossy: bool,
-    /// What is kept until it is delivered.
+    /// The buffer for items until they are delivered.
     pub buffer: Buffer,
-    /// Where it goes.
+    /// The destination.
     pub destination: Destination,
 }
 
-/// What an exporter carries.
+/// The signals that an exporter carries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Signals {
     /// Finished spans.
     pub spans: bool,
     /// Log records.
     pub logs: bool,
-    /// Metrics, pushed this often.
+    /// Metrics, pushed at this interval.
     pub metrics: Option<Duration>,
 }
 
 /// Severity, least severe first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Level {
-    /// The finest.
+    /// The most detailed level.
     Trace,
-    /// For those who debug.
+    /// Details for debugging.
     Debug,
-    /// What spans without a level count as.
+    /// The default level of spans without a level.
     Info,
-    /// Something is odd.
+    /// An unexpected condition.
     Warn,
-    /// Something failed.
+    /// A failure.
     Error,
 }
 
 impl Level {
     pub(crate) const COUNT: usize = Self::Error as usize + 1;
 
-    /// The word for it.
+    /// The name of the level.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Trace => "trace",
@@ -108,35 +108,35 @@ impl Level {
     }
 }
 
-/// What is kept until it is delivered.
+/// The buffer for items until they are delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Buffer {
-    /// Bytes in memory.
+    /// The maximum bytes in memory.
     pub memory: u64,
-    /// Bytes on disk.
+    /// The maximum bytes on disk.
     pub disk: u64,
-    /// Where; without one, memory alone. Each exporter has a folder of its own in it.
+    /// The directory; without one, the buffer is in memory only. Each exporter has its own folder in it.
     pub directory: Option<PathBuf>,
-    /// What survives what.
+    /// Which failures the buffered items survive.
     pub durability: Durability,
-    /// How long a full buffer that is not lossy holds the producer; `None` is for as long as it takes.
+    /// How long a full buffer that is not lossy blocks the producer; `None` means without a limit.
     pub hold: Option<Duration>,
 }
 
-/// What survives what.
+/// Which failures the buffered items survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Durability {
-    /// Nothing is written but for lack of memory, and at shutdown.
+    /// Items are written to disk only when memory runs out, and at shutdown.
     Memory,
-    /// A killed process loses at most some milliseconds.
+    /// A killed process loses at most the items of some milliseconds.
     Process,
-    /// A killed process loses nothing: written before the span's end returns.
+    /// A killed process loses no item: it is written before the end of the span returns.
     WriteThrough,
-    /// A killed machine loses at most some hundred milliseconds.
+    /// A machine failure loses at most the items of some hundred milliseconds.
     Host,
 }
 
-/// Where an exporter sends.
+/// The destination of an exporter.
 #[derive(Clone, Debug, PartialEq)]
 #[expect(clippy::large_enum_variant, reason = "a program has a handful of them")]
 pub enum Destination {
@@ -151,25 +151,25 @@ pub enum Destination {
 /// An OTLP endpoint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Otlp {
-    /// How it is spoken to.
+    /// The transport protocol.
     pub transport: Transport,
-    /// Where each signal goes: absolute URLs. For gRPC only scheme, host and port are used.
+    /// The endpoint of each signal: absolute URLs. For gRPC only scheme, host and port are used.
     pub endpoints: Endpoints,
-    /// Sent with every request.
+    /// The headers of every request.
     pub headers: Vec<Header>,
-    /// What the peer is believed by, and how it knows us. Used where an endpoint is `https`.
+    /// The trusted certificates, and the client certificate. Used if an endpoint is `https`.
     pub tls: Tls,
-    /// How long one request may take.
+    /// The timeout of one request.
     pub timeout: Duration,
     /// Whether bodies are compressed.
     pub compression: Compression,
-    /// Waiting between attempts.
+    /// The pauses between attempts.
     pub retry: Retry,
-    /// How many requests may be under way at once.
+    /// The maximum number of concurrent requests.
     pub concurrency: usize,
 }
 
-/// Where each signal goes.
+/// The endpoint of each signal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoints {
     /// Spans.
@@ -180,7 +180,7 @@ pub struct Endpoints {
     pub metrics: http::Uri,
 }
 
-/// How an endpoint is spoken to.
+/// The transport protocol of an endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transport {
     /// OTLP over gRPC.
@@ -192,9 +192,9 @@ pub enum Transport {
 /// A header with its secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {
-    /// In lower case.
+    /// The name, in lower case.
     pub name: http::HeaderName,
-    /// Printed nowhere.
+    /// The value, which is never printed.
     pub value: Secret,
 }
 
@@ -202,37 +202,37 @@ pub struct Header {
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
-/// What the peer is believed by, and how it knows us. All files are PEM.
+/// The trusted certificates, and the client certificate. All files are PEM.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
     /// Certificates that are trusted instead of the system's.
     pub ca_file: Option<PathBuf>,
-    /// Our certificate, for peers that ask for one.
+    /// The client certificate, for peers that request one.
     pub cert_file: Option<PathBuf>,
-    /// Its key.
+    /// The key of the client certificate.
     pub key_file: Option<PathBuf>,
 }
 
 /// Whether bodies are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compression {
-    /// By gzip.
+    /// Compressed by gzip.
     Gzip,
-    /// Not at all.
+    /// Not compressed.
     None,
 }
 
-/// Waiting between attempts: doubled from `initial` to `max`, with jitter.
+/// The pauses between attempts: doubled from `initial` to `max`, with jitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Retry {
-    /// Before the second attempt.
+    /// The pause before the second attempt.
     pub initial: Duration,
-    /// Between later ones.
+    /// The maximum pause between later attempts.
     pub max: Duration,
 }
 
 impl Plan {
-    /// The exporters that have something to carry: by their kind, or by a role.
+    /// Returns the exporters that carry a signal: by their kind, or by a role.
     pub fn active(&self, roles: &Roles) -> impl Iterator<Item = &Exporter> {
         let is_active = |exporter: &&Exporter| {
             !self.disabled && (exporter.is_own(roles) || roles.others.contains(&exporter.name))
@@ -242,7 +242,7 @@ impl Plan {
 }
 
 impl Signals {
-    /// The signals that are carried.
+    /// Returns the signals that are carried.
     pub fn carried(self) -> impl Iterator<Item = Signal> {
         let Self { spans, logs, metrics } = self;
         let all =
@@ -252,19 +252,19 @@ impl Signals {
 }
 
 impl Exporter {
-    /// Whether it carries the program's own signals.
+    /// Returns whether it carries the program's own signals.
     pub(crate) fn is_own(&self, roles: &Roles) -> bool {
         self.always || roles.own.as_ref() == Some(&self.name)
     }
 }
 
 impl Secret {
-    /// Keeps a text from being printed.
+    /// Wraps a text so that it is not printed.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the wire.
+    /// Returns the text itself, for the wire.
     pub fn expose(&self) -> &str {
         &self.0
     }
@@ -301,7 +301,7 @@ impl Default for Retry {
 }
 
 impl fmt::Display for Destination {
-    /// As messages name it: without secrets.
+    /// Formats the destination for messages: without secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Otlp(otlp) => f.write_str(&shown(&otlp.endpoints.traces)),
@@ -312,7 +312,7 @@ impl fmt::Display for Destination {
 }
 
 impl Destination {
-    /// Where this signal goes, as messages name it.
+    /// Formats the destination of this signal for messages.
     pub(crate) fn of(&self, signal: Signal) -> String {
         match self {
             Self::Otlp(otlp) => shown(otlp.endpoint(signal)),
@@ -322,7 +322,7 @@ impl Destination {
 }
 
 impl Otlp {
-    /// Where this signal goes.
+    /// Returns the endpoint of this signal.
     pub fn endpoint(&self, signal: Signal) -> &http::Uri {
         match signal {
             Signal::Spans => &self.endpoints.traces,
@@ -344,10 +344,10 @@ pub enum Signal {
 }
 
 impl Signal {
-    /// All of them, in the order of their numbers.
+    /// All signals, in the order of their numbers.
     pub const ALL: [Self; 3] = [Self::Spans, Self::Logs, Self::Metrics];
 
-    /// The word for it in messages.
+    /// The name of the signal in messages.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Spans => "spans",
@@ -357,7 +357,7 @@ impl Signal {
     }
 }
 
-/// An endpoint as messages name it: without user, password and query, which may be secrets.
+/// Formats an endpoint for messages: without user, password and query, which may be secrets.
 pub fn shown(endpoint: &http::Uri) -> String {
     let scheme = endpoint.scheme_str().unwrap_or("http");
     let host = endpoint.host().unwrap_or_default();

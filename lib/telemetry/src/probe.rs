@@ -1,6 +1,7 @@
-//! Whether each destination can be reached as it is configured: one item of each signal that it carries, sent at once.
+//! Checks whether each destination is reachable as configured: sends one item of each signal that it carries,
+//! immediately.
 //!
-//! Nothing is queued or tried again: the answer is what the destination said, or exactly why there was none.
+//! Nothing is queued or retried: the result is the response of the destination, or the exact reason why there was none.
 
 use std::{
     fmt,
@@ -30,23 +31,23 @@ use crate::{
 
 const SCOPE: &str = "probe";
 
-/// What came of one probe.
+/// The result of one probe.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// The exporter.
+    /// The name of the exporter.
     pub exporter: String,
-    /// What was sent.
+    /// The signal that was sent.
     pub signal: Signal,
-    /// Where to.
+    /// The endpoint.
     pub endpoint: String,
-    /// How long the answer took.
+    /// How long the response took.
     pub took: Duration,
-    /// Why it did not arrive; nothing if it did.
+    /// Why the item was not delivered; `None` if it was.
     pub failure: Option<String>,
 }
 
 impl Probe {
-    /// Whether the destination took it.
+    /// Returns whether the destination accepted the item.
     pub fn arrived(&self) -> bool {
         self.failure.is_none()
     }
@@ -72,7 +73,7 @@ impl fmt::Display for Probe {
 }
 
 /// Sends one item of each signal that the exporters of a plan carry by these roles. Blocks for up to each exporter's
-/// timeout; runs on threads of its own, so that it can be called from anywhere.
+/// timeout; runs on its own threads, so that it can be called from any context.
 pub fn probe(plan: &Plan, roles: &Roles, host: &Host) -> Vec<Probe> {
     let mut probes = Vec::new();
     std::thread::scope(|scope| {
@@ -88,7 +89,7 @@ pub fn probe(plan: &Plan, roles: &Roles, host: &Host) -> Vec<Probe> {
 
 fn probe_one(exporter: &Exporter, host: &Host) -> Vec<Probe> {
     let _suppressed = opentelemetry::Context::enter_telemetry_suppressed_scope();
-    // What is written to this machine needs no probe.
+    // A destination on this machine needs no probe.
     let Destination::Otlp(otlp) = &exporter.destination else { return Vec::new() };
     let signals = || exporter.signals.carried();
     let failed = |signal: Signal, why: String| Probe {
@@ -174,7 +175,7 @@ fn span(exporter: &Exporter, host: &Host) -> Vec<u8> {
 }
 
 fn log(exporter: &Exporter, host: &Host) -> Vec<u8> {
-    // A record of the SDK is made by a logger alone; that it has no processor does not matter.
+    // Only a logger can create an SDK record; it does not matter that this one has no processor.
     let logger = SdkLoggerProvider::builder().build().logger(SCOPE);
     let mut record = logger.create_log_record();
     record.set_timestamp((host.wall)());

@@ -1,7 +1,7 @@
-//! The one module that touches the traits of the OpenTelemetry SDK, which are not stable for traces yet.
+//! The only module that implements the traits of the OpenTelemetry SDK, which are not stable for traces yet.
 //!
-//! The processors stay installed for the life of a provider; what they feed is swapped beneath them. Flush and shutdown
-//! of the SDK do nothing here: delivery is the business of `Telemetry::shutdown`, which tells what came of it.
+//! The processors stay installed for the lifetime of a provider; the pipeline is swapped beneath them. Flush and
+//! shutdown of the SDK do nothing here: `Telemetry::shutdown` delivers, and reports the result.
 
 use std::{
     sync::{Arc, atomic::Ordering},
@@ -25,15 +25,15 @@ use crate::{
     plan::Level,
 };
 
-/// Spans in.
+/// The span processor.
 #[derive(Debug)]
 pub(crate) struct Spans(pub(crate) Arc<State>);
 
-/// Log records in.
+/// The log processor.
 #[derive(Debug)]
 pub(crate) struct Logs(pub(crate) Arc<State>);
 
-/// Whether a span is recorded: if any exporter wants it. A parent's decision is followed.
+/// The sampler: records a span if any exporter receives it. It follows the sampling decision of a parent.
 #[derive(Clone, Debug)]
 pub(crate) struct Sampler(pub(crate) Arc<State>);
 
@@ -60,7 +60,7 @@ impl SpanProcessor for Spans {
     }
 }
 
-/// What a span has from its parent, and adds for its children.
+/// Returns the mark that a span inherits from its parent, extended for its children.
 fn inherited(state: &State, pipeline: &Pipeline, span: &Span, context: &Context) -> Mark {
     let parent = context.span();
     let parent = parent.span_context();
@@ -69,19 +69,19 @@ fn inherited(state: &State, pipeline: &Pipeline, span: &Span, context: &Context)
         return Mark { followed: true, ..withheld(pipeline, span, above) };
     }
     let of_parent = state.marks.get(parent.span_id());
-    // A parent that all get is the nearest for all, whatever is above it.
+    // A parent that all exporters receive is the nearest ancestor for all, regardless of the spans above it.
     let above = of_parent.withheld.zip(of_parent.above);
     let above = above.map(|(level, above)| above.with(parent.span_id(), level));
     let mark = withheld(pipeline, span, above.unwrap_or(Above::all((parent.span_id(), false))));
     Mark { followed: of_parent.followed, above: mark.above.or(above), ..mark }
 }
 
-/// What is remembered of a span for its level alone.
+/// Returns the mark of a span that results from its level alone.
 fn withheld(pipeline: &Pipeline, span: &Span, above: Above) -> Mark {
     if !pipeline.withholds {
         return Mark::default();
     }
-    // Only a copy tells what a span began with, so it is made only where levels differ.
+    // Only a copy shows the initial attributes of a span, so it is made only if levels differ.
     let data = span.exported_data();
     let bridged = data.filter(|data| data.instrumentation_scope.name() == BRIDGE_SCOPE);
     let level = bridged.map_or(Level::Info, |data| level_of(&data));
@@ -121,7 +121,8 @@ impl ShouldSample for Sampler {
     }
 }
 
-/// Whether this is the name that `tracing` gives to an event without one: its place in the code, a path of the build included.
+/// Returns whether this is the name that `tracing` generates for an event without one: its source location, including a
+/// build path.
 fn is_place(name: &str) -> bool {
     let line = name.strip_prefix("event ").and_then(|place| place.rsplit_once(".rs:"));
     line.is_some_and(|(_, line)| line.bytes().all(|byte| byte.is_ascii_digit()))

@@ -1,7 +1,8 @@
-//! A record in the journal: one item as it stands on the wire, behind the scope that it belongs to.
+//! A record in the journal: one item in its wire format, behind its scope.
 //!
-//! Because the scope stands with each item, a batch is put together by copying bytes: resource from the segment's head,
-//! then each scope once with its items behind it. Deliberately absent: decoding. What an item says is not looked at again.
+//! Because each item carries its scope, a batch is assembled by copying bytes: the resource from the segment's head,
+//! then each scope once with its items behind it. Deliberately absent: decoding. The content of an item is not read
+//! again.
 
 use crate::plan::Signal;
 
@@ -9,17 +10,17 @@ use crate::plan::Signal;
 const RESOURCE_ITEMS: u8 = 1 << 3 | 2;
 const SCOPE_ITEMS: u8 = 2 << 3 | 2;
 
-/// One record, taken apart.
+/// A parsed record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Item<'a> {
     pub(crate) signal: Signal,
-    /// Fields of `ScopeSpans` or `ScopeLogs` but the items: `scope` and `schema_url`.
+    /// The fields of `ScopeSpans` or `ScopeLogs` except the items: `scope` and `schema_url`.
     pub(crate) scope: &'a [u8],
-    /// The item with its tag and length, as it stands in `ScopeSpans` or `ScopeLogs`.
+    /// The item with its tag and length, as a field of `ScopeSpans` or `ScopeLogs`.
     pub(crate) item: &'a [u8],
 }
 
-/// Begins a record in `out`: the signal, and the scope written by `scope`. The item follows.
+/// Begins a record in `out`: the signal, and the scope that `scope` encodes. The item follows.
 pub(crate) fn begin(out: &mut Vec<u8>, signal: Signal, scope: impl FnOnce(&mut Vec<u8>)) {
     out.push(match signal {
         Signal::Spans => 0,
@@ -33,7 +34,7 @@ pub(crate) fn begin(out: &mut Vec<u8>, signal: Signal, scope: impl FnOnce(&mut V
     out[at..at + 4].copy_from_slice(&length.to_le_bytes());
 }
 
-/// Takes a record apart; `None` for one that this version did not write.
+/// Parses a record; `None` for a record that this version did not write.
 pub(crate) fn read(record: &[u8]) -> Option<Item<'_>> {
     let (signal, rest) = record.split_first()?;
     let signal = match signal {
@@ -50,12 +51,12 @@ pub(crate) fn read(record: &[u8]) -> Option<Item<'_>> {
 struct Scope<'a> {
     fields: &'a [u8],
     items: Vec<&'a [u8]>,
-    /// Bytes of all of it.
+    /// The total number of bytes.
     length: usize,
 }
 
-/// The export request of these items, which are of one signal. `head` holds the fields of `ResourceSpans` or
-/// `ResourceLogs` but the scopes: `resource` and `schema_url`.
+/// Builds the export request of these items, which are of one signal. `head` contains the fields of `ResourceSpans` or
+/// `ResourceLogs` except the scopes: `resource` and `schema_url`.
 pub(crate) fn request(head: &[u8], items: &[Item<'_>]) -> Vec<u8> {
     // A batch has few scopes, so a list is searched faster than a map.
     let mut scopes: Vec<Scope<'_>> = Vec::new();

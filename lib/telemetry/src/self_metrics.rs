@@ -1,7 +1,7 @@
-//! What telemetry says about itself: counts by exporter, as metrics.
+//! Metrics about telemetry itself: the counts of each exporter.
 //!
-//! Names follow the semantic conventions where there are some (`otel.sdk.…`); the others are ours. Deliberately absent:
-//! attributes that grow with traffic. An exporter's name is the only one.
+//! Names follow the semantic conventions where these exist (`otel.sdk.…`); the others are our own. Deliberately absent:
+//! attributes that grow with traffic. The name of an exporter is the only attribute.
 
 use std::sync::{Arc, Weak};
 
@@ -13,7 +13,7 @@ use opentelemetry_sdk::metrics::SdkMeterProvider;
 
 use crate::{counts::Counts, pipeline::State};
 
-/// One instrument: its name, unit and meaning, and what it shows.
+/// An instrument: its name, unit, description and value.
 struct InstrumentSpec {
     name: &'static str,
     unit: &'static str,
@@ -37,7 +37,7 @@ const SHOWN: &[InstrumentSpec] = &[
     InstrumentSpec { name: "telemetry.exporter.dead_letters", unit: "{request}", meaning: "Requests kept in the dead-letter folder.", rises: true, value: |counts| counts.dead_letters as f64 },
 ];
 
-/// Registers the instruments. They show the exporters as they are when metrics are collected.
+/// Registers the instruments. They show the exporters at the time of collection.
 pub(crate) fn register(provider: &SdkMeterProvider, state: &Arc<State>) {
     let meter = provider.meter(env!("CARGO_PKG_NAME"));
     for shown in SHOWN {
@@ -53,7 +53,7 @@ fn show(meter: &Meter, shown: &'static InstrumentSpec, state: Weak<State>) {
             record((shown.value)(&counts), &[name]);
         }
     };
-    // The provider keeps the instrument with its callback; the handle is of no further use.
+    // The provider keeps the instrument with its callback; the handle is not needed any more.
     if shown.rises {
         meter
             .f64_observable_counter(shown.name)

@@ -1,7 +1,7 @@
-//! A span that its maker has finished, with ids and times of the maker's choice.
+//! A finished span with ids and times of the caller's choice.
 //!
-//! For what no tracer can say: the root of somebody else's trace, a step told after the fact, work that another process
-//! began. Deliberately absent: starting and ending, which is the tracer's.
+//! For spans that no tracer can create: the root of an external trace, a step that is recorded after the fact, work
+//! that another process began. Deliberately absent: starting and ending, which belong to the tracer.
 
 use std::{borrow::Cow, time::SystemTime};
 
@@ -13,52 +13,52 @@ use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 
 use crate::plan::Level;
 
-/// A span with ids and times of its maker's choice.
+/// A finished span with ids and times of the caller's choice.
 #[derive(Clone, Debug)]
 pub struct FinishedSpan {
-    /// Its own ids. A span that is not sampled is let go.
+    /// Its own ids. A span that is not sampled is discarded.
     pub context: SpanContext,
     /// The parent's id, if it has one.
     pub parent: Option<SpanId>,
-    /// What is known of the parent.
+    /// The state of the parent.
     pub parent_state: ParentState,
-    /// Whether the trace was sampled by somebody else: then no exporter thins it.
+    /// Whether another program sampled the trace: then no exporter applies its own sampling.
     pub followed: bool,
-    /// How severe it is; exporters of a higher level do not get it, unless it failed, or a span below it.
+    /// Its severity. Exporters with a higher level do not receive it, unless it or a descendant failed.
     pub level: Level,
     /// Its kind.
     pub kind: SpanKind,
     /// Its name.
     pub name: Cow<'static, str>,
-    /// When it began.
+    /// The start time.
     pub start: SystemTime,
-    /// When it ended.
+    /// The end time.
     pub end: SystemTime,
     /// Its attributes.
     pub attributes: Vec<KeyValue>,
-    /// What happened in it.
+    /// Its events.
     pub events: Vec<Event>,
-    /// What it is linked to.
+    /// Its links.
     pub links: Vec<Link>,
-    /// How it ended.
+    /// Its status.
     pub status: Status,
-    /// What made it.
+    /// Its instrumentation scope.
     pub scope: InstrumentationScope,
 }
 
-/// What the maker of a span knows of its parent.
+/// The state of a span's parent, as far as the caller knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ParentState {
-    /// It is in this program and ends later: where its child failed, it is sent with it.
+    /// The parent is in this program and ends later: if its child failed, the parent is sent too.
     UnderWay,
-    /// It has ended before, with this level: for exporters that did not get it, the span is a root.
+    /// The parent has already ended, with this level: for exporters that did not receive it, the span is a root.
     Ended(Level),
-    /// It is in another program.
+    /// The parent is in another program.
     Remote,
 }
 
 impl FinishedSpan {
-    /// A span of this context and name; the rest is as nothing was said.
+    /// Creates a span with this context and name; all other fields have defaults.
     pub fn new(context: SpanContext, name: impl Into<Cow<'static, str>>) -> Self {
         Self {
             context,

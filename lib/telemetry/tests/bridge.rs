@@ -1,5 +1,5 @@
-//! What the `tracing` bridge hands on of a program with libraries: all of its own crates, of others only warnings and errors, and
-//! never a place in the code.
+//! The telemetry that the `tracing` bridge exports from a program with libraries: all of the program's own crates, only
+//! warnings and errors of other crates, and never a source location.
 
 #[expect(dead_code, reason = "a peer that takes everything is enough")]
 mod peer;
@@ -14,7 +14,7 @@ use telemetry::{
 };
 use tracing_subscriber::layer::SubscriberExt;
 
-/// One event and one span of a crate, at each level.
+/// Emits one event and one span of a crate at each level.
 macro_rules! log_all {
     ($target:literal) => {
         tracing::trace!(target: $target, concat!("trace of ", $target));
@@ -27,7 +27,7 @@ macro_rules! log_all {
     };
 }
 
-/// A program of the crates `shop` and `cart` that logs everything.
+/// Runs a program of the crates `shop` and `cart` that logs everything.
 fn bridged(peer: &Peer, produce: impl FnOnce()) {
     let text = format!(
         "tracer: {{otel: {{type: open-telemetry, endpoint: '{}', level: trace, enable: {{log-exporter: true}}}}}}",
@@ -52,7 +52,7 @@ fn libraries_are_heard_from_warn_on_and_no_place_in_the_code_leaves() {
         log_all!("shop");
         log_all!("cart::lines");
         log_all!("sqlx::query");
-        // It begins as a crate of the program's does, and is another.
+        // It has the name of a program crate as a prefix, but is another crate.
         log_all!("shopping");
         tracing::info!(name: "shop.order.placed", target: "shop", "placed");
     });

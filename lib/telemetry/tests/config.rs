@@ -1,5 +1,5 @@
-//! Configuration files as data: each gives the plan or the pictures beside it. A `.env` beside a file holds its
-//! environment.
+//! Configuration files as test data: each is compared with the plan or the rendered diagnostics beside it. A `.env`
+//! beside a file contains its environment.
 
 use std::{fs, path::Path};
 
@@ -11,7 +11,7 @@ use telemetry::{
     plan::Plan,
 };
 
-/// Keys of an imagined caller.
+/// Keys of a fictional caller.
 const CALLERS: &[Key] = &[
     Key::new("server.httpPort", Kind::Integer { min: 1, max: 65535 }, "80", ""),
     Key::new("server.verbose", Kind::Boolean, "false", ""),
@@ -19,7 +19,7 @@ const CALLERS: &[Key] = &[
     Key::new("database.host", Kind::Text, "localhost", ""),
 ];
 
-/// What came of a file.
+/// The result of reading a file.
 struct Read {
     plan: Plan,
     is_usable: bool,
@@ -95,7 +95,7 @@ fn the_schema_is_what_is_checked_in() {
     golden.finish(1);
 }
 
-/// A value that a key accepts, other than its default.
+/// Returns a value that a key accepts, other than its default.
 fn sample(key: &Key) -> &'static str {
     match key.kind {
         Kind::Boolean if key.default == "true" => "false",
@@ -118,7 +118,7 @@ fn every_key_of_the_table_is_read_from_the_file_and_from_its_variable() {
                  tracer.n.type: open-telemetry\n";
     let unset = read("t.yaml", least, Environment::default());
     assert!(unset.is_usable, "{}", unset.drawn);
-    // A certificate needs its key; a file says both.
+    // A certificate requires its key; a file sets both.
     let alone = |key: &&Key| !key.path.ends_with("certFile") && !key.path.ends_with("keyFile");
     for key in KEYS.iter().filter(alone) {
         let path = key.path.replace('*', "n");
@@ -155,7 +155,7 @@ fn a_directory_makes_what_is_buffered_survive_the_process() {
     assert_eq!(buffers, ["Some(\"/var\") Process", "Some(\"d\") Memory"]);
 }
 
-/// Words of which files are made: keys, values and what stands between.
+/// Generates the words of files: keys, values and separators.
 fn words() -> impl Strategy<Value = String> {
     let keys: Vec<String> = KEYS
         .iter()
@@ -204,7 +204,7 @@ fn words() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    // A failure is told with its input; a case worth keeping becomes a line in a table.
+    // A failure is reported with its input; a case worth keeping becomes a line in a table.
     #![proptest_config(ProptestConfig { cases: 128, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]

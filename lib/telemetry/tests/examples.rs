@@ -1,7 +1,7 @@
-//! The examples, run as programs against a peer: each delivers every span that it made, over gRPC and over HTTP.
+//! Runs the examples as programs against a peer: each delivers every span that it created, over gRPC and over HTTP.
 //!
-//! `cargo test` builds them when it is told nothing else; with `--all-targets` or a chosen test, `cargo build --examples`
-//! comes first. A program that is older than a file that it is made of is refused.
+//! A plain `cargo test` builds them; with `--all-targets` or a selected test, run `cargo build --examples` first. A
+//! program that is older than one of its source files is rejected.
 
 #[expect(dead_code, reason = "a peer that only takes what it is sent")]
 mod peer;
@@ -73,7 +73,7 @@ fn a_service_refuses_work_before_it_would_be_held_and_loses_nothing() {
     assert_eq!(peer.accepted().len(), worked);
 }
 
-/// What an example said that was told of this peer. It must end well.
+/// Runs an example against this peer, and returns its output. It must exit successfully.
 fn run(name: &str, peer: &Peer, transport: &str) -> String {
     let output = example(name).args([&peer.endpoint(), transport]).output().expect("it is built");
     let complaint = String::from_utf8_lossy(&output.stderr);
@@ -81,7 +81,7 @@ fn run(name: &str, peer: &Peer, transport: &str) -> String {
     String::from_utf8(output.stdout).expect("words")
 }
 
-/// An example, beside this test's own program. Nobody's `OTEL_…` is handed on.
+/// Returns the command of an example, beside the binary of this test. It passes no `OTEL_…` variable on.
 fn example(name: &str) -> Command {
     let test = std::env::current_exe().expect("a running test is a file");
     let target = test.parent().and_then(|deps| deps.parent()).expect("it stands in `deps`");
@@ -98,20 +98,20 @@ fn example(name: &str) -> Command {
     command
 }
 
-/// A port that nobody listens at.
+/// Returns the address of an unused port.
 fn free_address() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
     listener.local_addr().expect("bound")
 }
 
-/// The example `axum` at work, and a connection to it.
+/// The running example `axum`, and a connection to it.
 struct Service {
     process: Process,
     said: BufReader<ChildStdout>,
     connection: BufReader<TcpStream>,
 }
 
-/// A process that does not outlive a test that fails.
+/// A process that is killed if the test fails.
 struct Process(Child);
 
 impl Drop for Process {
@@ -135,7 +135,7 @@ impl Service {
         Self { process: Process(process), said, connection: BufReader::new(connection) }
     }
 
-    /// The answer to a request: its head, and as much body as that announces.
+    /// Returns the response to a request: its head, and a body of the announced length.
     fn get(&mut self, path: &str) -> String {
         let request = format!("GET {path} HTTP/1.1\r\nhost: service\r\n\r\n");
         self.connection.get_mut().write_all(request.as_bytes()).expect("it is there");
@@ -153,12 +153,12 @@ impl Service {
         answer + &String::from_utf8_lossy(&body)
     }
 
-    /// Interrupts it as a person would, and gives what it said after that. It must end well.
+    /// Interrupts the service as a user would, and returns its output after that. It must exit successfully.
     fn stop(mut self) -> String {
         let id = self.process.0.id().to_string();
         let sent = Command::new("kill").args(["-s", "INT", &id]).status().expect("a system");
         assert!(sent.success(), "the service ended by itself");
-        // A graceful end waits for open connections.
+        // A graceful shutdown waits for open connections.
         drop(self.connection);
         let mut said = String::new();
         self.said.read_to_string(&mut said).expect("words");

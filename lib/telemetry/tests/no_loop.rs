@@ -1,8 +1,8 @@
-//! Telemetry does not tell of itself: with the bridge as the subscriber of the whole process, senders included, at level
-//! trace, an idle program sends what it said and then nothing.
+//! Telemetry does not export its own activity: with the bridge as the subscriber of the entire process, senders
+//! included, at level trace, an idle program sends its own telemetry and then nothing.
 //!
-//! A program of its own, since a process has one global subscriber. The destination is a real Collector in a process of its
-//! own: a peer in this one would speak through the same subscriber, and what it says is rightly sent.
+//! A separate program, because a process has one global subscriber. The destination is a real Collector in a separate
+//! process: a peer in this process would use the same subscriber, and its telemetry would correctly be sent.
 
 #[path = "options/collector.rs"]
 mod collector;
@@ -18,7 +18,7 @@ use telemetry::{
 };
 use tracing_subscriber::layer::SubscriberExt;
 
-/// How long nothing may come.
+/// How long no telemetry may arrive.
 const QUIET: Duration = Duration::from_secs(10);
 /// Exporters that carry spans; two of them carry logs.
 const OF_SPANS: usize = 3;
@@ -60,7 +60,7 @@ fn an_idle_program_says_nothing_of_its_own_delivery() {
         written.spans.len() >= OF_SPANS && written.logs.len() >= OF_LOGS
     });
 
-    // Metrics keep both transports busy all the while.
+    // Metrics keep both transports busy all the time.
     let pushed = || {
         let written = collector.written();
         written.metrics.iter().filter(|it| it.ends_with("otel.sdk.exporter.span.exported")).count()

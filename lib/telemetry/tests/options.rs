@@ -1,9 +1,10 @@
-//! Every option of the four documents that this crate was written from, proven on the wire.
+//! Tests every option of the four documents from which this crate was written, on the wire.
 //!
-//! A row names the document and the option, says the same in YAML and in TOML, and is carried out in both: read, started,
-//! fed with spans, logs and metrics, and checked by what arrived at a peer, or at a real Collector. Every row ends
-//! with the invariant: accepted = delivered + queued + rejected + dropped. Deliberately absent: `server.…` and `postgres`
-//! of the first two documents, which belong to the program that uses this crate, and what goes beyond the documents.
+//! A row names the document and the option, and contains the same configuration in YAML and in TOML. Both are executed:
+//! read, started, fed with spans, logs and metrics, and checked by the data that arrived at a peer, or at a real
+//! Collector. Every row ends with the invariant: accepted = delivered + queued + rejected + dropped. Deliberately
+//! absent: `server.…` and `postgres` of the first two documents, which belong to the program that uses this crate, and
+//! options beyond the documents.
 
 #[path = "options/collector.rs"]
 mod collector;
@@ -162,7 +163,7 @@ fn lines_on_stdout() {
 
 #[test]
 fn what_goes_to_stdout_can_be_read_there() {
-    // This program again with that one test: its output is what a tracer writes.
+    // Runs this program again with only that test: its output is the output of a tracer.
     let program = std::env::current_exe().expect("this program");
     let output = Command::new(program)
         .args(["--exact", "lines_on_stdout", "--nocapture", "--test-threads=1"])

@@ -1,4 +1,4 @@
-//! What is said of a destination before anything is sent there: what is carried by which role, and no secret.
+//! The results of probing a destination before use: the signals carried by each role, and no secrets.
 
 #[expect(dead_code, reason = "a probe needs a peer that answers")]
 mod peer;

@@ -1,4 +1,4 @@
-//! The tables of the README name every key, with its default, and none that does not exist.
+//! The tables of the README list every key with its default, and no key that does not exist.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use telemetry::config::KEYS;
 
 const README: &str = include_str!("../README.md");
 
-/// A row of a table of keys: what it names, and the cell of its default.
+/// A row of a table of keys: its keys, and the cell of its default.
 struct Row {
     paths: Vec<Vec<String>>,
     default: String,
@@ -33,7 +33,7 @@ fn every_key_is_in_a_table_with_its_default() {
     assert!(forgotten.is_empty(), "the README says nothing of {forgotten:?}");
 }
 
-/// What a row says of these defaults: the one that they share, or all of them.
+/// Formats the defaults of a row: the one that they share, or all of them.
 fn said<'a>(defaults: impl Iterator<Item = &'a str>) -> String {
     let words = defaults.map(|default| if default.is_empty() { "none" } else { default });
     let mut words: Vec<_> = words.collect();
@@ -43,7 +43,7 @@ fn said<'a>(defaults: impl Iterator<Item = &'a str>) -> String {
     words.join(", ")
 }
 
-/// The rows of the tables whose first column is headed by keys, each under every one of those.
+/// Returns the rows of the tables with keys in the header of the first column, each row under every one of those keys.
 fn rows() -> Vec<Row> {
     let mut rows = Vec::new();
     let mut heads: Vec<String> = Vec::new();
@@ -65,12 +65,12 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// What stands in backticks.
+/// Returns the texts in backticks.
 fn quoted(text: &str) -> impl Iterator<Item = &str> {
     text.split('`').skip(1).step_by(2)
 }
 
-/// `a.{b,c}` as `a.b` and `a.c`.
+/// Expands `a.{b,c}` to `a.b` and `a.c`.
 fn expanded(key: &str) -> Vec<String> {
     let Some((before, names)) = key.split_once('{') else { return vec![key.to_owned()] };
     let names = names.trim_end_matches('}').split(',');

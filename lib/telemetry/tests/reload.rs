@@ -1,4 +1,4 @@
-//! Another plan while the program runs: what was accepted is kept, whatever changes, and the books say so.
+//! A reload while the program runs: accepted items are kept for every change, and the counts match.
 
 #[expect(dead_code, reason = "a reload needs a peer that answers or is gone")]
 mod peer;
@@ -24,11 +24,11 @@ use telemetry::{
 
 /// How long a shutdown that delivers may take.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
-/// How much later than its deadline anything may end on a busy machine.
+/// How much later than its deadline an operation may end on a busy machine.
 const LATE_MAX: Duration = Duration::from_secs(3);
 const RETRY: Retry = Retry { initial: Duration::from_millis(10), max: Duration::from_millis(50) };
 
-/// A program with one exporter, whose destination takes nothing yet.
+/// A program with one exporter, and a destination that accepts nothing yet.
 struct Program {
     telemetry: Telemetry,
     plan: Plan,
@@ -77,7 +77,7 @@ impl Program {
         self.telemetry.reload(plan, &Roles::default()).expect("a good plan");
     }
 
-    /// The same plan with another buffer.
+    /// Reloads the same plan with another buffer.
     fn change_buffer(&mut self, change: impl FnOnce(&mut Buffer)) {
         change(&mut self.plan.exporters[0].buffer);
         self.reload(&self.plan);
@@ -93,7 +93,7 @@ impl Program {
         counts[0].clone()
     }
 
-    /// Has the destination take everything, and ends when everything is there: each span once.
+    /// Lets the destination accept everything, shuts down, and checks that every span was delivered once.
     fn deliver(mut self) -> Report {
         self.peer.reply_always(Reply::Accept);
         let report = self.telemetry.shutdown(SHUTDOWN_MAX);
@@ -136,7 +136,7 @@ fn is_balanced(report: &Report) -> bool {
     report.exporters.iter().all(Counts::is_balanced)
 }
 
-/// Waits until it is so; fails after 20 s.
+/// Waits until the condition is true; fails after 20 s.
 #[expect(clippy::disallowed_methods, reason = "nobody tells of what is waited for here")]
 fn wait_for(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
@@ -219,7 +219,7 @@ fn an_exporter_that_comes_back_goes_on() {
         program.end_spans("before", 600);
         program.remove_all();
         assert!(program.telemetry.counts().is_empty());
-        // As a file that is being written may be read.
+        // Like reading a file that is being written.
         program.remove_all();
         program.plan.exporters[0].buffer.memory *= 2;
         let (_, took) = timed(|| program.reload(&program.plan));
@@ -232,7 +232,7 @@ fn an_exporter_that_comes_back_goes_on() {
     }
 }
 
-/// Whether the clock below is ahead of the time that a retiree has.
+/// Whether the clock below is past the deadline of a draining exporter.
 static IS_AHEAD: AtomicBool = AtomicBool::new(false);
 
 #[expect(clippy::disallowed_methods, reason = "a test is a main: this is its clock")]
@@ -322,7 +322,7 @@ fn a_shutdown_may_take_for_ever() {
     assert!(program.telemetry.shutdown(Duration::MAX).is_delivered());
 }
 
-/// Whether the dice below are loaded so that whoever throws them dies.
+/// Whether the random number source below panics, and so kills the thread that calls it.
 static IS_DEADLY: AtomicBool = AtomicBool::new(false);
 static HAS_KILLED: AtomicBool = AtomicBool::new(false);
 
@@ -412,7 +412,7 @@ fn what_an_earlier_configuration_left_is_said_at_the_start() {
     );
     assert_eq!(*said.lock().expect("no panic"), [expected]);
     drop(other);
-    // As it says: with such an exporter they arrive, and nothing is said.
+    // As the notice states: with such an exporter the items are delivered, and there is no notice.
     program.peer.reply_always(Reply::Accept);
     let said = Arc::default();
     assert!(start("one", &said).shutdown(SHUTDOWN_MAX).is_delivered());

@@ -1,4 +1,5 @@
-//! What a program hears of trouble with an exporter: once, within its time, with the reason; and once that it is over.
+//! The notices that a program receives about a failing exporter: one in time with the reason, and one when it has
+//! recovered.
 
 #[expect(dead_code, reason = "trouble needs a peer that fails in some ways")]
 mod peer;
@@ -22,12 +23,12 @@ use telemetry::{
     source::{Colour, Text, draw},
 };
 
-/// How long after the first attempt a failure is said, at the earliest and at the latest.
+/// How long after the first attempt a failure is reported, at the earliest and at the latest.
 const SAID: [Duration; 2] = [Duration::from_secs(5), Duration::from_millis(6500)];
-/// How long anything else may take on a busy machine.
+/// How long any other operation may take on a busy machine.
 const SOON: Duration = Duration::from_secs(20);
 
-/// A line that the program heard.
+/// A notice that the program received.
 #[derive(Clone, Debug)]
 struct Heard {
     at: Instant,
@@ -72,7 +73,7 @@ impl Program {
         Self { telemetry: telemetry.expect("it starts"), heard }
     }
 
-    /// Ends so many spans with so many bytes of attributes.
+    /// Ends `count` spans with `bytes` bytes of attributes each.
     fn spans(&self, count: usize, bytes: usize) {
         let tracer = self.telemetry.tracer_provider().tracer("app");
         for _ in 0..count {
@@ -91,7 +92,7 @@ impl Program {
         heard.iter().filter(|heard| heard.topic == topic).cloned().collect()
     }
 
-    /// Waits until there are so many lines on something.
+    /// Waits until there are this many notices on a topic.
     #[expect(clippy::disallowed_methods, reason = "nobody tells a test that a line was said")]
     fn until(&self, topic: Topic, lines: usize) -> Vec<Heard> {
         let begin = now();
@@ -109,7 +110,7 @@ impl Program {
         }
     }
 
-    /// One line that it began, and one that it is over, with these words.
+    /// Expects one notice of the begin, and one of the end, with these texts.
     fn begins_and_ends(&self, topic: Topic, [begins, ends]: [&str; 2]) {
         let lines = self.until(topic, 2);
         assert_eq!(lines.len(), 2, "{lines:?}");
@@ -119,7 +120,7 @@ impl Program {
     }
 }
 
-/// A destination that fails in some way, and how it is mended.
+/// A failing destination, and how it is repaired.
 struct Failing {
     program: Program,
     words: &'static str,
@@ -131,7 +132,7 @@ fn closed_port() -> SocketAddr {
     listener.local_addr().expect("an address")
 }
 
-/// One that answers so until it is mended.
+/// A destination that sends this reply until it is repaired.
 fn answers(reply: Reply, more: &str, words: &'static str) -> Failing {
     let peer = Peer::start();
     peer.reply_always(reply);
@@ -139,13 +140,13 @@ fn answers(reply: Reply, more: &str, words: &'static str) -> Failing {
     Failing { program, words, mend: Box::new(move |_| take_all(peer)) }
 }
 
-/// Accepts from now on, for as long as the test runs.
+/// Accepts all requests from now on, for as long as the test runs.
 fn take_all(peer: Peer) {
     peer.reply_always(Reply::Accept);
     std::mem::forget(peer);
 }
 
-/// Not resolvable: a label of more than 63 letters has no address anywhere, so that no name server is asked.
+/// Not resolvable: a label of more than 63 letters has no address anywhere, so no name server is queried.
 fn not_resolvable() -> Failing {
     let program = Program::start(&format!("endpoint: 'http://{}:4317'", "nowhere".repeat(10)));
     let mend = Box::new(|program: &Program| {
@@ -164,7 +165,7 @@ fn refused() -> Failing {
     Failing { program, words: "refused the connection: is it running?", mend }
 }
 
-/// TLS to a port that does not speak it, until a new plan says so.
+/// TLS to a port without TLS, until a new plan uses plaintext.
 fn no_tls() -> Failing {
     let peer = Peer::start();
     let endpoint = peer.endpoint();
@@ -210,7 +211,7 @@ fn is_said_once(Failing { program, words, mend }: Failing) {
     assert_eq!(program.status().state, Delivery::Failing);
     assert!(program.status().failing_for >= Some(SAID[0]));
     mend(&program);
-    // A reload takes what is kept along.
+    // A reload preserves the buffered items.
     program.spans(2, 1);
     let said = program.until(Topic::Delivery, 2);
     let message = &said[1].message;

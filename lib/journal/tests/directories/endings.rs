@@ -1,4 +1,5 @@
-//! How a journal ends: closed while something goes on, robbed of its folder, refused by its disk, taken over by another.
+//! How a journal ends: closed during other operations, with its folder deleted, with disk errors, or adopted by another
+//! journal.
 
 use std::{
     fs,
@@ -76,7 +77,7 @@ fn what_is_acknowledged_while_closing_counts() {
     let journal = Journal::open(options, b"head").unwrap();
     fill(&journal, &["a"]);
     let batch = journal.read(1, 100).unwrap();
-    // Whoever opens a pipe to write waits for one who reads.
+    // Opening a pipe for writing blocks until a reader opens it.
     let pipe = directory.path().join("0/0000000000000000.segment");
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     let closed = thread::scope(|scope| {

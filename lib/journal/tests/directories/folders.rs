@@ -1,4 +1,4 @@
-//! Directories: shared by several journals, left by dead ones, unusable, vanishing, refusing, damaged.
+//! Directories: shared by several journals, left by dead ones, unusable, deleted, with disk errors, damaged.
 
 use std::{
     fs,
@@ -154,7 +154,7 @@ fn what_no_disk_takes_is_dropped_by_closing() {
     assert_eq!((counts.accepted, counts.acknowledged, counts.dropped), (3, 1, 2));
 }
 
-/// Fills beyond what memory keeps, damages the first segment's file, and reads.
+/// Appends more than memory can hold, damages the file of the first segment, and reads.
 fn damaged(damage: impl FnOnce(&Path)) -> (Vec<u8>, journal::Counts) {
     let directory = tempfile::tempdir().expect("there is room for a test");
     let journal = Journal::open(Options { memory_max: 0, ..options(directory.path()) }, b"head")
@@ -188,7 +188,7 @@ fn what_cannot_be_read_back_is_counted() {
     assert_eq!(found, (0..60).filter(|&number| number != 3).collect::<Vec<u8>>());
     assert_eq!((counts.damaged, counts.dropped), (2, 2));
 
-    // From a wrong header on, what is in memory can still be read.
+    // From an invalid header on, only the records in memory can still be read.
     for damage in [Damage::Header, Damage::Truncated, Damage::Gone] {
         let (found, counts) = damaged(|file| match damage {
             Damage::Header => flip(record_at(3) + 1)(file),

@@ -1,4 +1,5 @@
-//! What a journal finds in its directory: files that were damaged, that are none, or that say what no journal would say.
+//! Files that a journal finds in its directory: damaged files, files that are no segments, and files with content that
+//! no journal writes.
 
 use std::{
     fs,
@@ -11,7 +12,7 @@ use journal::{AppendResult, Full, Journal, Options, Why};
 
 use super::texts::{drain, fill, now, open, options};
 
-/// A directory in which a journal left these records, and the path of their segment.
+/// Creates a directory in which a journal left these records. Returns it with the path of their segment.
 fn left(texts: &[&str]) -> (tempfile::TempDir, PathBuf) {
     let directory = tempfile::tempdir().expect("there is room for a test");
     let journal = open(directory.path());
@@ -35,7 +36,7 @@ fn what_is_no_segment_stops_nobody() {
     fs::create_dir(folder.join("00000000000000f0.segment")).unwrap();
     symlink("/nowhere/at/all", folder.join("00000000000000f1.segment")).unwrap();
     symlink("/dev/zero", folder.join("00000000000000f2.segment")).unwrap();
-    // Names that no journal gives, with what would be foreign or torn under others.
+    // Names that no journal uses, with content that would count as foreign or torn under a valid name.
     for name in ["000000000000000F.segment", "ffffffffffffffff.segment", "+00000000000000f.segment"]
     {
         fs::write(folder.join(name), b"JOUR").unwrap();
@@ -68,7 +69,7 @@ fn a_damaged_head_is_left_alone_and_counted() {
         assert_eq!(journal.append(1, b"c"), AppendResult::Kept);
         assert_eq!(drain(&journal), ["c"]);
         drop(journal);
-        // A change that is undone, as by a disk that was ill for a while.
+        // The change is undone, as with a temporary disk error.
         change(&segment, |bytes| bytes[at] ^= 1 << bit);
         assert_eq!(drain(&open(directory.path())), ["a", "b"]);
     }

@@ -1,4 +1,4 @@
-//! Journals and their directories: shared, left behind, damaged, taken away.
+//! Journals and their directories: shared, left behind, damaged, deleted.
 
 mod endings;
 mod folders;

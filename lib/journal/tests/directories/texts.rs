@@ -1,4 +1,4 @@
-//! Records that are texts, in journals that write at once and wait for nobody.
+//! Text records, in journals that write at once and never wait for room.
 
 use std::{
     fs,
@@ -31,7 +31,7 @@ pub(super) fn fill(journal: &Journal, texts: &[&str]) {
     }
 }
 
-/// Everything that is unread, acknowledged.
+/// Reads and acknowledges all unread records.
 pub(super) fn drain(journal: &Journal) -> Vec<String> {
     let mut found = Vec::new();
     while let Some(batch) = journal.read(u64::MAX, usize::MAX) {
@@ -43,7 +43,7 @@ pub(super) fn drain(journal: &Journal) -> Vec<String> {
     found
 }
 
-/// The files of segments in a folder, in order.
+/// The files of the segments in a folder, in order.
 pub(super) fn segment_files(folder: &Path) -> Vec<PathBuf> {
     let files = fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<_> = files

@@ -1,4 +1,4 @@
-//! The format, read a second time and by other means, and what can happen to a file.
+//! A second, independent parser of the file format, and ways to damage a file.
 
 use std::{fs, path::Path, path::PathBuf};
 
@@ -8,9 +8,9 @@ use proptest::prelude::*;
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) path: PathBuf,
-    /// Where its first record begins.
+    /// The offset of its first record.
     records_at: usize,
-    /// Of each record, where it begins, how long its payload is, and the number that the payload begins with.
+    /// For each record: its offset, the length of its payload, and the number at the start of the payload.
     records: Vec<(usize, usize, u64)>,
 }
 
@@ -43,7 +43,7 @@ fn parse(path: PathBuf) -> Found {
     Found { path, records_at, records }
 }
 
-/// Copies the segments, as they are at this moment.
+/// Copies the segments as they are now.
 pub(crate) fn copy(from: &Path, to: &Path) {
     for found in segments(from) {
         let name = found.path.file_name().expect("a segment has a name");
@@ -51,12 +51,12 @@ pub(crate) fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What can happen to a file between two lives.
+/// Damage to a file between two restarts.
 #[derive(Clone, Debug)]
 pub(crate) enum Damage {
-    /// The last one ends earlier: at this byte, modulo its length.
+    /// The last file is truncated: at this byte, modulo its length.
     Truncate(usize),
-    /// A bit of one of them is another.
+    /// One bit of one of the files is flipped.
     Flip { file: usize, byte: usize, bit: u8 },
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn damage() -> impl Strategy<Value = Damage> {
 }
 
 impl Damage {
-    /// Does it, and says which records may be missing by it.
+    /// Applies the damage, and returns the records that may be missing because of it.
     pub(crate) fn apply(self, folder: &Path) -> Vec<u64> {
         let mut found = segments(folder);
         if found.is_empty() {

@@ -1,4 +1,4 @@
-//! TOML's rules for tables: what a header or a dotted key may open, and what may be added to it later.
+//! The rules of TOML for tables: which tables a header or a dotted key may open, and which may be extended later.
 
 use std::collections::{HashMap, hash_map};
 
@@ -7,12 +7,12 @@ use crate::{
     mistakes::{duplicate, too_deep},
 };
 
-/// The document while it grows.
+/// The document while it is built.
 pub(super) struct Tree<'a> {
     found: &'a Diagnostics,
     root: Table,
-    /// The table of the last header, as positions from the root; `None`: the header was refused, and what follows is
-    /// kept apart so that its own mistakes are still told.
+    /// The table of the last header, as positions from the root. `None`: the header was rejected, and the following
+    /// entries are stored separately, so that their errors are still reported.
     current: Option<Vec<usize>>,
     refused: Table,
 }
@@ -24,19 +24,19 @@ pub(super) struct Table {
     by_name: HashMap<String, usize>,
 }
 
-/// What a key holds.
+/// The value of a key.
 pub(super) enum Slot {
-    /// A scalar or an array that was written as one: nothing can be added.
+    /// A scalar, or an array that was written inline: it cannot be extended.
     Value(Node),
     Table(Table),
-    /// What `[[…]]` opened; never empty.
+    /// The tables that `[[…]]` opened; never empty.
     Tables(Vec<Table>),
 }
 
-/// What brought a table into being.
+/// The syntax that created a table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Origin {
-    /// A longer header; a header of its own may follow once.
+    /// A longer header; the table's own header may follow once.
     Path,
     Header,
     DottedKey,
@@ -64,7 +64,7 @@ impl<'a> Tree<'a> {
         self.root
     }
 
-    /// `[a.b]`
+    /// Opens the table of `[a.b]`.
     pub(super) fn open_table(&mut self, path: Vec<Scalar>, header: Span) {
         self.current = self.parent_of(path).and_then(|(mut position, key)| {
             let found = self.found;
@@ -88,7 +88,7 @@ impl<'a> Tree<'a> {
         });
     }
 
-    /// `[[a.b]]`
+    /// Opens the table of `[[a.b]]`.
     pub(super) fn open_array_table(&mut self, path: Vec<Scalar>, header: Span) {
         self.current = self.parent_of(path).and_then(|(mut position, key)| {
             let found = self.found;
@@ -112,7 +112,7 @@ impl<'a> Tree<'a> {
         });
     }
 
-    /// `a.b = value`, in the table of the last header.
+    /// Inserts `a.b = value` into the table of the last header.
     pub(super) fn insert(&mut self, mut path: Vec<Scalar>, slot: Slot) {
         let found = self.found;
         let depth = self.current.as_ref().map_or(0, Vec::len);
@@ -149,7 +149,7 @@ impl<'a> Tree<'a> {
         }
     }
 
-    /// Walks all but the last part of a header, and opens what is missing.
+    /// Resolves all but the last part of a header, and opens missing tables.
     fn parent_of(&mut self, mut path: Vec<Scalar>) -> Option<(Vec<usize>, Scalar)> {
         let found = self.found;
         let last = path.pop()?;
@@ -193,7 +193,7 @@ impl Table {
         at
     }
 
-    /// The table at a position that was found before.
+    /// Returns the table at a position that was resolved before.
     fn at(&mut self, position: &[usize]) -> Option<&mut Table> {
         position.iter().try_fold(self, |table, at| table.entries.get_mut(*at)?.1.open())
     }
@@ -206,7 +206,7 @@ impl Table {
 }
 
 impl Slot {
-    /// The table that a header may walk into: of several the last.
+    /// Returns the table that a header may extend: the last one of an array of tables.
     fn open(&mut self) -> Option<&mut Table> {
         match self {
             Self::Table(table) if table.origin != Origin::Inline => Some(table),

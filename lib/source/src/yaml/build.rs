@@ -1,7 +1,7 @@
-//! Builds a document from the grammar's events.
+//! Builds a document from the parser's events.
 //!
-//! Aliases are replaced by what they stand for, under one bound for the whole document: a few lines of aliases to
-//! aliases can otherwise fill the memory.
+//! Aliases are replaced by the value of their anchor, under one limit for the entire document: otherwise a few lines of
+//! aliases to aliases can exhaust the memory.
 
 use std::collections::{HashMap, HashSet};
 
@@ -15,10 +15,10 @@ use crate::{
     scalar::Kind,
 };
 
-/// What anchors and aliases of one document may copy, in bytes, roughly.
+/// The maximum bytes that the anchors and aliases of one document may copy, approximately.
 const COPIED_BYTES_MAX: usize = 8 * 1024 * 1024;
 
-/// What a node takes besides its text, in bytes, roughly.
+/// The approximate overhead of a node besides its text, in bytes.
 const NODE_BYTES: usize = 128;
 
 const CORE_TAGS: &str = "tag:yaml.org,2002:";
@@ -30,17 +30,17 @@ pub(super) struct Builder<'a> {
     root: Option<Node>,
     anchors: HashMap<usize, (Node, Size)>,
     copied_bytes: usize,
-    /// Where the last value ended; only indicators, properties and comments stand between there and the next value.
+    /// The end of the last value; only indicators, properties and comments come between it and the next value.
     last_end: usize,
 }
 
-/// A scalar as the grammar tells it.
+/// A scalar as the parser reports it.
 struct RawScalar<'e> {
     text: &'e str,
     style: ScalarStyle,
-    /// From its anchor and tag to its end; of a block scalar without them only the content.
+    /// From its anchor and tag to its end; for a block scalar without them only the content.
     span: Span,
-    /// Behind its anchor and tag.
+    /// The start behind its anchor and tag.
     start: usize,
 }
 
@@ -50,7 +50,7 @@ struct Frame {
     anchor: usize,
     content: Content,
     size: Size,
-    /// Where its last value ended.
+    /// The end of its last value.
     end: usize,
 }
 
@@ -62,7 +62,7 @@ enum Content {
 enum PendingKey {
     None,
     Key(Scalar),
-    /// Something that cannot be a key; its value is read and dropped.
+    /// A node that cannot be a key; its value is read and discarded.
     Refused,
 }
 
@@ -85,7 +85,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// The document, unless it is empty. Anchors end with it.
+    /// Returns the document, unless it is empty. Its anchors end with it.
     pub(super) fn finish(&mut self) -> Option<Node> {
         self.anchors.clear();
         self.copied_bytes = 0;
@@ -140,7 +140,7 @@ impl<'a> Builder<'a> {
 
     fn close(&mut self, span: Span) -> Result<(), YamlStop> {
         let Some(frame) = self.frames.pop() else { return Ok(()) };
-        // The end of a flow collection is its bracket; of a block collection the next token is told instead.
+        // A flow collection ends with its bracket; for a block collection the parser reports the next token instead.
         let opened = self.source[frame.start..].starts_with(['[', '{']);
         let closed = !span.is_empty() && self.source[span.start..].starts_with([']', '}']);
         let end = if opened && closed { span.start + 1 } else { frame.end };
@@ -155,7 +155,7 @@ impl<'a> Builder<'a> {
         Ok(())
     }
 
-    /// Puts a complete node where it belongs.
+    /// Adds a complete node to its collection, or makes it the root.
     fn place(&mut self, node: Node, size: Size) {
         let Some(frame) = self.frames.last_mut() else {
             self.root = Some(node);
@@ -243,7 +243,7 @@ impl<'a> Builder<'a> {
         Scalar::new(told.text.to_owned(), style, span, kind, places)
     }
 
-    /// The scalar read again with its places, and where it starts.
+    /// Decodes the scalar again with its locations, and returns its start.
     fn decoded(&self, told: &RawScalar<'_>) -> (Style, Option<(usize, DecodedScalar)>) {
         let from_start =
             |decoded: Option<DecodedScalar>| decoded.map(|decoded| (told.start, decoded));
@@ -261,7 +261,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// A value that is not there stands right behind the indicator that promised it, or is its anchor and tag.
+    /// An empty value is located right behind its indicator, or at its anchor and tag.
     fn nothing(&self, told: &RawScalar<'_>) -> Option<(usize, DecodedScalar)> {
         let indicator = self.source[told.span.start..].starts_with([':', '-', '?']);
         let at = told.span.start + usize::from(indicator);
@@ -269,7 +269,7 @@ impl<'a> Builder<'a> {
         (told.start == told.span.start).then_some((at, nothing))
     }
 
-    /// The grammar tells where the content of a block scalar starts, and not its header.
+    /// Finds the header of a block scalar: the parser only reports the start of its content.
     fn block(&self, indicator: char, text: &str) -> Option<(usize, DecodedScalar)> {
         let mut at = self.last_end;
         loop {
@@ -284,7 +284,7 @@ impl<'a> Builder<'a> {
         decode::block(self.source, at, text).map(|decoded| (at, decoded))
     }
 
-    /// Where a value starts behind its anchor and tag.
+    /// Returns the start of a value behind its anchor and tag.
     fn content_start(&self, span: Span, anchor: usize, tag: Option<&Tag>) -> usize {
         if anchor > 0 || tag.is_some() { self.skip_properties(span.start) } else { span.start }
     }
@@ -339,13 +339,13 @@ impl<'a> Builder<'a> {
     }
 }
 
-/// A tag may be written in full, and then has no handle.
+/// Returns the full name of a tag. A tag that is written in full has no handle.
 fn full_name(tag: &Tag) -> String {
     format!("{}{}", tag.handle, tag.suffix)
 }
 
-/// Refuses keys that stand twice, and replaces `<<` by the entries that it names. The table's own entries win, then
-/// the first of several merged tables.
+/// Rejects duplicate keys, and replaces `<<` by the entries of the merged tables. The entries of the table itself win,
+/// then those of the first of several merged tables.
 fn unique(entries: Vec<Entry>, found: &Diagnostics) -> Vec<Entry> {
     let mut seen: HashMap<String, Span> = HashMap::new();
     let mut kept = Vec::with_capacity(entries.len());

@@ -1,13 +1,13 @@
-//! From the grammar's positions, which count characters, to bytes.
+//! Converts the parser's positions, which count characters, to bytes.
 
-/// The byte of every character, unless each is one byte.
+/// The byte offset of every character, unless every character is one byte.
 pub(super) struct Positions {
     bytes: Option<Vec<u32>>,
     length: usize,
 }
 
 impl Positions {
-    /// The text is smaller than [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX), so that a position fits 32 bits.
+    /// The text is smaller than [`TEXT_BYTES_MAX`](crate::TEXT_BYTES_MAX), so that an offset fits into 32 bits.
     pub(super) fn new(source: &str) -> Self {
         let bytes = (!source.is_ascii())
             .then(|| source.char_indices().map(|(at, _)| u32::try_from(at).unwrap_or(u32::MAX)))
@@ -15,7 +15,7 @@ impl Positions {
         Self { bytes, length: source.len() }
     }
 
-    /// The byte of a character; one past the end counts as the end.
+    /// Returns the byte offset of a character; a position past the end counts as the end.
     pub(super) fn byte_of(&self, char: usize) -> usize {
         match &self.bytes {
             Some(bytes) => bytes.get(char).map_or(self.length, |byte| *byte as usize),
@@ -23,7 +23,7 @@ impl Positions {
         }
     }
 
-    /// The number of the character at a byte.
+    /// Returns the index of the character at a byte offset.
     pub(super) fn char_of(&self, byte: usize) -> usize {
         match &self.bytes {
             Some(bytes) => bytes.partition_point(|at| (*at as usize) < byte),

@@ -1,4 +1,4 @@
-//! `buffer`: how much is kept until it is delivered, where, and what it survives.
+//! `buffer`: how much data an exporter buffers until it is delivered, where, and with which durability.
 
 use std::{
     path::{Path, PathBuf, absolute},
@@ -26,7 +26,7 @@ const DURABILITIES: &[(&str, Durability)] = &[
     ("host", Durability::Host),
 ];
 
-/// What is under `buffer`, or the defaults.
+/// Reads the table under `buffer`, or returns the defaults.
 pub(super) fn buffer(fields: &mut Fields<'_>, context: &Context<'_>) -> Buffer {
     let mut fields = fields.section("buffer");
     let mut buffer = Buffer { directory: context.defaults.directory.clone(), ..Buffer::default() };
@@ -53,7 +53,7 @@ pub(super) fn buffer(fields: &mut Fields<'_>, context: &Context<'_>) -> Buffer {
     buffer
 }
 
-/// `block` or `block-timeout(5s)`.
+/// Parses `block` or `block-timeout(5s)`.
 fn hold(item: &Item<'_>) -> Option<Option<Duration>> {
     let text = item.string()?;
     let inside = |text: &str| {
@@ -68,7 +68,7 @@ fn hold(item: &Item<'_>) -> Option<Option<Duration>> {
     hold
 }
 
-/// A value as a path.
+/// Reads a value as a path.
 fn directory(item: &Item<'_>, context: &Context<'_>) -> Option<PathBuf> {
     let directory = path(item)?;
     let whole = |path: &Path| absolute(path).ok();

@@ -1,4 +1,4 @@
-//! A plan in words, for the one who wants to know what a configuration will do. Secrets are `***`.
+//! A text description of a plan, for users who want to check the effect of a configuration. Secrets are shown as `***`.
 
 use std::fmt::{self, Write};
 
@@ -10,7 +10,7 @@ use crate::plan::{
     Level, Otlp, Plan, Transport, shown,
 };
 
-/// Says what will be done, exporter by exporter, then what is worth knowing.
+/// Describes what the plan will do, exporter by exporter, then lists its notes.
 pub fn describe(plan: &Plan) -> String {
     let mut out = String::new();
     // Writing to a string does not fail.

@@ -1,19 +1,20 @@
-//! Durations within bounds, read and written.
+//! Durations within bounds: parsing and formatting.
 
 use std::{ops::RangeInclusive, time::Duration};
 
 use source::{Fields, Item};
 
-/// The longest that anything waits. Longer ones would be mistakes, and the longest could not be added to a clock.
+/// The longest duration that is accepted. A longer one would be a user error, and the longest could not be added to a
+/// clock.
 pub(super) const DURATION_MAX: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// A pause that may be left out.
+/// The bounds of an optional pause.
 pub(super) const PAUSE: RangeInclusive<Duration> = Duration::ZERO..=DURATION_MAX;
 
-/// Something that has to last.
+/// The bounds of a duration that must not be zero.
 pub(super) const SPAN: RangeInclusive<Duration> = Duration::from_millis(1)..=DURATION_MAX;
 
-/// The duration under a key, within bounds.
+/// Reads the duration under a key, within bounds.
 pub(super) fn take(
     fields: &mut Fields<'_>,
     key: &str,
@@ -35,7 +36,7 @@ fn within(item: &Item<'_>, range: &RangeInclusive<Duration>) -> Option<Duration>
     fits.then_some(duration)
 }
 
-/// A duration as people write it: `1m30s`, `500ms`.
+/// Formats a duration as users write it: `1m30s`, `500ms`.
 pub(super) fn written(duration: Duration) -> String {
     const UNITS: [(&str, u128); 6] = [
         ("h", 3_600_000_000_000),

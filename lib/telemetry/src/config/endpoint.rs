@@ -1,7 +1,7 @@
-//! Where each signal goes: the rules by which one endpoint becomes an URL for each.
+//! Where each signal goes: the rules that turn one endpoint into a URL for each signal.
 //!
-//! OTLP over HTTP has a path for each signal, gRPC has none. People write the path of one signal, of all, of none, or
-//! one of their own.
+//! OTLP over HTTP has a path for each signal, gRPC has none. Users write the path of one signal, of all signals, no
+//! path, or a custom path.
 
 use http::{Uri, uri::PathAndQuery};
 use source::{Fields, Item};
@@ -9,18 +9,18 @@ use source::{Fields, Item};
 use super::{Context, otel, otlp::Shape};
 use crate::plan::{Endpoints, Signal, Transport};
 
-/// The longest URL that is read; what is put behind it still fits the type that holds it.
+/// The maximum length of a URL; a signal path appended to it still fits the `Uri` type.
 const URL_BYTES_MAX: usize = 2048;
 
 const EXPECTED: &str = "`host:port`, `http://host:port` or `https://host:port`";
 
-/// Host and port of an URL; the port is the scheme's if it has none.
+/// Returns the host and the port of a URL; the default port is that of the scheme.
 pub fn address(uri: &Uri) -> (&str, u16) {
     let default = if uri.scheme_str() == Some("https") { 443 } else { 80 };
     (uri.host().unwrap_or_default(), uri.port_u16().unwrap_or(default))
 }
 
-/// What `endpoint` and `endpoints` say, else OpenTelemetry's variables, else this machine.
+/// Reads `endpoint` and `endpoints`. Falls back to OpenTelemetry's variables, then to localhost.
 pub(super) fn endpoints(
     fields: &mut Fields<'_>,
     shape: &Shape<'_>,
@@ -28,7 +28,7 @@ pub(super) fn endpoints(
 ) -> (Endpoints, Origin) {
     let common = fields.take("endpoint").and_then(|item| url(&item));
     let mut own = [const { None }; 3];
-    // What carries nothing but metrics needs one endpoint.
+    // An exporter that only carries metrics needs one endpoint.
     if shape.carried != [Signal::Metrics] {
         let mut fields = fields.section("endpoints");
         for (signal, own) in Signal::ALL.into_iter().zip(&mut own) {
@@ -59,14 +59,14 @@ pub(super) fn endpoints(
     (endpoints, origin)
 }
 
-/// Who says where to.
+/// The source of an endpoint.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     File,
     Elsewhere,
 }
 
-/// The URL of one signal, before gRPC leaves its path out.
+/// Returns the URL of one signal, before gRPC removes its path.
 fn resolved(
     signal: Signal,
     own: Option<Uri>,
@@ -110,8 +110,8 @@ fn resolved(
     from_file.or_else(from_signal_variable).or_else(from_variable).unwrap_or_else(default)
 }
 
-/// The URL of one signal by what is in the file: no path means the usual one, the path of another signal is exchanged,
-/// and any other is used as it stands.
+/// Returns the URL of one signal from the file: an empty path becomes the default one, the path of another signal is
+/// replaced, and any other path is used unchanged.
 fn by_path(uri: &Uri, signal: Signal) -> Uri {
     if is_root(uri) {
         return with_path(uri, &format!("/v1/{}", word(signal)));
@@ -148,7 +148,7 @@ fn note_shared_path(endpoints: &Endpoints, shape: &Shape<'_>, context: &Context<
     }
 }
 
-/// The word for a signal in paths and keys.
+/// Returns the name of a signal in paths and keys.
 pub(super) fn word(signal: Signal) -> &'static str {
     match signal {
         Signal::Spans => "traces",
@@ -168,7 +168,7 @@ fn url(item: &Item<'_>) -> Option<Uri> {
     uri
 }
 
-/// `host:port` and `http://…` are plaintext, `https://…` is TLS. Without a scheme the port has to be told.
+/// Parses a URL: `host:port` and `http://…` are plaintext, `https://…` is TLS. Without a scheme the port is required.
 fn parse_url(text: &str) -> Option<Uri> {
     if text.len() > URL_BYTES_MAX {
         return None;
@@ -179,7 +179,7 @@ fn parse_url(text: &str) -> Option<Uri> {
     let authority = uri.authority()?.as_str();
     let is_known = matches!(uri.scheme_str(), Some("http" | "https"));
     let host = uri.host().filter(|host| !host.is_empty() && *host != "[]")?;
-    // What stands behind the host is nothing or a port.
+    // After the host, only a port may follow.
     let port = match authority.strip_prefix(host)? {
         "" => None,
         port => Some(port.strip_prefix(':')?.parse::<u16>().ok().filter(|port| *port > 0)?),
@@ -191,21 +191,21 @@ fn is_root(uri: &Uri) -> bool {
     matches!(uri.path(), "" | "/")
 }
 
-/// Scheme, host and port.
+/// Returns the scheme, host and port.
 fn bare(uri: &Uri) -> Uri {
     let mut parts = uri.clone().into_parts();
     parts.path_and_query = Some(PathAndQuery::from_static("/"));
     Uri::from_parts(parts).expect("the parts of an URL but its path")
 }
 
-/// Another path; a query stays.
+/// Replaces the path and keeps the query.
 fn with_path(uri: &Uri, path: &str) -> Uri {
     let path = match uri.query() {
         Some(query) => format!("{path}?{query}"),
         None => path.to_owned(),
     };
     let mut parts = uri.clone().into_parts();
-    // The path was one before a known word was put behind it.
+    // The path was valid before a known word was appended.
     parts.path_and_query = Some(path.parse().expect("a path from parts of paths"));
     Uri::from_parts(parts).expect("the parts of an URL but its path")
 }

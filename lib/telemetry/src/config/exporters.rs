@@ -20,11 +20,11 @@ const LEVELS: &[(&str, Level)] = &[
     (Level::Error.as_str(), Level::Error),
 ];
 
-/// Keys of a tracer that only say how a collector is reached.
+/// Keys of a tracer that only describe the connection to a collector.
 const CONNECTION: &[&str] =
     &["transport", "endpoint", "endpoints", "headers", "tls", "timeout", "compression", "retry"];
 
-/// `telemetry.exporters.<name>`: what carries something only by a role that names it.
+/// Reads `telemetry.exporters.<name>`: exporters that carry data only if a role names them.
 pub(super) fn telemetry(item: &Item<'_>, context: &Context<'_>, plan: &mut Plan) {
     let Some(mut telemetry) = item.fields() else { return };
     if let Some(mut named) = telemetry.table("exporters") {
@@ -69,7 +69,7 @@ fn collector(name: String, mut fields: Fields<'_>, context: &Context<'_>) -> Opt
     Some(stream.exporter(name, service_name, signals, destination))
 }
 
-/// `metrics`: the push of metrics, and whether Prometheus may fetch them.
+/// Reads `metrics`: the push of metrics, and whether Prometheus may scrape them.
 pub(super) fn metrics(item: &Item<'_>, context: &Context<'_>, plan: &mut Plan) {
     let Some(mut metrics) = item.fields() else { return };
     let mut prometheus = metrics.section("prometheus");
@@ -108,7 +108,7 @@ fn push(mut fields: Fields<'_>, context: &Context<'_>) -> Option<Exporter> {
     Some(Exporter { always: true, ..exporter })
 }
 
-/// `tracer.<id>`: what carries all of the program's own spans, and its logs if it shall.
+/// Reads `tracer.<id>`: exporters that carry all of the program's own spans, and optionally its logs.
 pub(super) fn tracers(item: &Item<'_>, context: &Context<'_>, plan: &mut Plan) {
     let Some(mut named) = item.fields() else { return };
     for (key, item) in named.rest() {
@@ -116,7 +116,7 @@ pub(super) fn tracers(item: &Item<'_>, context: &Context<'_>, plan: &mut Plan) {
     }
 }
 
-/// What a tracer is made for.
+/// The type of a tracer.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum TracerKind {
     OpenTelemetry,
@@ -141,7 +141,7 @@ fn tracer(name: String, item: &Item<'_>, context: &Context<'_>) -> Option<Export
         TracerKind::OpenTelemetry | TracerKind::Stdout => fields.take("path"),
     };
     let file = file.and_then(|item| path(&item));
-    // Read for every kind, so that one can be exchanged for another without touching the rest.
+    // These keys are read for every type, so that a user can change the type without changing the other keys.
     let notes = context.notes.borrow().len();
     let transport = transport(&mut fields, &carried, context);
     let shape = Shape { name: &name, transport, carried: &carried };
@@ -167,7 +167,7 @@ fn tracer(name: String, item: &Item<'_>, context: &Context<'_>) -> Option<Export
     Some(Exporter { always: true, ..exporter })
 }
 
-/// `enable` as a boolean, as a table, and as keys with a dot in them.
+/// Reads `enable` as a boolean, as a table, and as dotted keys.
 fn enabled(fields: &mut Fields<'_>) -> Signals {
     let (mut is_enabled, mut spans, mut logs) = (None, None, None);
     if let Some(item) = fields.take("enable") {
@@ -192,7 +192,7 @@ fn enabled(fields: &mut Fields<'_>) -> Signals {
     }
 }
 
-/// What an exporter takes of a signal, and how it keeps it.
+/// Which part of a signal an exporter receives, and how it buffers it.
 struct Stream {
     sampling: f64,
     level: Option<Level>,

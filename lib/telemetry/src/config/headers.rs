@@ -1,6 +1,6 @@
-//! `headers`: a list of `"Name: value"` or a map, and the forms that a variable holds.
+//! `headers`: a list of `"Name: value"` or a map, and the formats of headers in a variable.
 //!
-//! Values are secrets: nothing in here quotes one.
+//! Values are secrets: no diagnostic of this module quotes one.
 
 use std::str;
 
@@ -10,7 +10,7 @@ use source::{Fields, Item, Scalar, Value};
 use super::otel::Otel;
 use crate::plan::{Header, Secret};
 
-/// Headers that belong to the transport: another value would break it.
+/// Headers that the transport sets: another value would break it.
 const RESERVED: &[&str] = &[
     "connection",
     "content-encoding",
@@ -21,7 +21,7 @@ const RESERVED: &[&str] = &[
     "transfer-encoding",
 ];
 
-/// What is under `headers`, if it is there.
+/// Reads the headers under `headers`, if the key is present.
 pub(super) fn take(fields: &mut Fields<'_>) -> Option<Vec<Header>> {
     let item = fields.take("headers")?;
     let headers = match &item.node.value {
@@ -61,7 +61,7 @@ fn from_line(item: &Item<'_>) -> Option<Header> {
 }
 
 fn from_entry(name: &Scalar, item: &Item<'_>) -> Option<Header> {
-    // What looks like a number is a value as good as any.
+    // A value that looks like a number is valid too.
     let value = item.text()?;
     match header(&name.text, value.text.trim()) {
         Ok(header) => Some(header),
@@ -72,7 +72,7 @@ fn from_entry(name: &Scalar, item: &Item<'_>) -> Option<Header> {
     }
 }
 
-/// What a header must be, in words that fit behind "must be".
+/// The expected form of a header, with a text that fits behind "must be".
 struct HeaderError(&'static str);
 
 fn header(name: &str, value: &str) -> Result<Header, HeaderError> {
@@ -91,9 +91,9 @@ fn header(name: &str, value: &str) -> Result<Header, HeaderError> {
     Ok(Header { name, value: Secret::new(value) })
 }
 
-/// The headers of a variable, each as `Name: value`: one on each line in that form, or OpenTelemetry's
-/// `name=value,name=value` with percent-encoded values. A name holds neither `:` nor `=`, so the first of them decides.
-/// What fits neither is kept as it stands, for the one who reads it to refuse.
+/// Splits the headers of a variable, each as `Name: value`: one per line in that form, or OpenTelemetry's
+/// `name=value,name=value` with percent-encoded values. A name contains neither `:` nor `=`, so the first of them
+/// decides. A part that matches neither form is returned unchanged, so that the caller rejects it.
 pub(super) fn lines(variable: &str) -> Vec<String> {
     let trimmed = |part: &str| Some(part.trim()).filter(|part| !part.is_empty()).map(str::to_owned);
     if variable.find([':', '=']).is_some_and(|at| variable[at..].starts_with(':')) {
@@ -107,7 +107,7 @@ pub(super) fn lines(variable: &str) -> Vec<String> {
     pairs.map(line).collect()
 }
 
-/// The headers of one of OpenTelemetry's variables; what is wrong in it is warned about and left out.
+/// Reads the headers of one of OpenTelemetry's variables. Warns about invalid parts and omits them.
 pub(super) fn from_variable(otel: &Otel<'_>, names: &[String]) -> Option<(String, Vec<Header>)> {
     let (name, value) = otel.first(names)?;
     let mut headers = Vec::new();
@@ -121,7 +121,8 @@ pub(super) fn from_variable(otel: &Otel<'_>, names: &[String]) -> Option<(String
     Some((name.to_owned(), headers))
 }
 
-/// `%41` is `A`. What is no such pair, or not UTF-8 when all are decoded, stays as it is.
+/// Decodes percent-encoding: `%41` is `A`. An invalid pair stays unchanged, and so does the entire text if the result
+/// is not UTF-8.
 pub(super) fn percent_decoded(text: &str) -> String {
     let digit = |byte: Option<&u8>| byte.and_then(|byte| char::from(*byte).to_digit(16));
     let bytes = text.as_bytes();

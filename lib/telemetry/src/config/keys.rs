@@ -1,21 +1,21 @@
-//! Every key, as data: what the schema, the environment's names and the documentation are made of.
+//! Every key, as data: the source of the schema, of the names of environment variables and of the documentation.
 //!
-//! Deliberately absent: reading. A test holds the table and the reader together.
+//! Deliberately absent: reading. A test checks that the table and the reader match.
 
 /// A key that a configuration may have.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Key {
-    /// Its path; `*` stands for a name that the user chooses.
+    /// Its path; `*` is a placeholder for a user-defined name.
     pub path: &'static str,
-    /// What its value is.
+    /// The type of its value.
     pub kind: Kind,
-    /// What holds without it, in words; [`REQUIRED`](Key::REQUIRED) if it cannot be left out, empty if nothing does.
+    /// The default, as text; [`REQUIRED`](Key::REQUIRED) if the key is mandatory, empty if there is no default.
     pub default: &'static str,
-    /// What it is for, in a sentence.
+    /// Its purpose, in a sentence.
     pub meaning: &'static str,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Kind {
     /// Any text.
@@ -26,37 +26,37 @@ pub enum Kind {
     Boolean,
     /// An integer within bounds.
     Integer {
-        /// The least.
+        /// The minimum.
         min: i64,
-        /// The most.
+        /// The maximum.
         max: i64,
     },
     /// A number within bounds.
     Number {
-        /// The least.
+        /// The minimum.
         min: f64,
-        /// The most.
+        /// The maximum.
         max: f64,
     },
-    /// Such as `10s`.
+    /// A duration such as `10s`.
     Duration,
-    /// Such as `32MiB`.
+    /// A size such as `32MiB`.
     Size,
-    /// One of these.
+    /// One of these words.
     Words(&'static [&'static str]),
     /// A list of `Name: value` or a table; values are not shown.
     Headers,
     /// A list of texts; in a variable, separated by commas.
     List,
-    /// The same, of texts that are not shown.
+    /// A list of texts that are not shown.
     Secrets,
 }
 
 impl Key {
-    /// The default of a key that cannot be left out.
+    /// The default of a mandatory key.
     pub const REQUIRED: &'static str = "required";
 
-    /// A row of a table of keys.
+    /// Creates a row of a table of keys.
     pub const fn new(
         path: &'static str,
         kind: Kind,
@@ -71,7 +71,7 @@ impl Key {
     }
 }
 
-/// Tables that make an exporter by being there: a variable never adds one.
+/// Tables that create an exporter by their presence: a variable never adds one.
 pub(super) const MAKERS: &[&str] = &["telemetry.exporters.*", "metrics.open-telemetry", "tracer.*"];
 
 const LEVELS: &[&str] = &["trace", "debug", "info", "warn", "error"];
@@ -151,13 +151,13 @@ pub const KEYS: &[Key] = &[
     key("tracer.*.retry.max", Kind::Duration, "2s", "The longest wait between attempts."),
 ];
 
-/// The variable that overrides a key: prefix and path in capitals, all else as `_`.
+/// Returns the variable that overrides a key: prefix and path in capitals, with `_` for every other character.
 pub fn environment_name(prefix: &str, path: &str) -> String {
     let capital = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_uppercase() } else { '_' };
     format!("{prefix}_{path}").chars().map(capital).collect()
 }
 
-/// The pairs of keys that share a variable's name, whatever name `*` stands for. There should be none.
+/// Returns the pairs of keys that share a variable name, for any name in place of `*`. There should be none.
 pub fn shared_names(keys: &[&[Key]]) -> Vec<(&'static str, &'static str)> {
     let mut names: Vec<(String, &'static str)> = keys
         .iter()
@@ -172,7 +172,7 @@ pub fn shared_names(keys: &[&[Key]]) -> Vec<(&'static str, &'static str)> {
         .collect()
 }
 
-/// Keys to be looked up by path.
+/// An index of keys by path.
 pub(super) struct KeyIndex<'a>(Vec<(Vec<&'static str>, &'a Key)>);
 
 impl<'a> KeyIndex<'a> {
@@ -185,24 +185,24 @@ impl<'a> KeyIndex<'a> {
         self.0.iter().map(|(pattern, key)| (pattern.as_slice(), *key))
     }
 
-    /// The last words of the keys of secrets.
+    /// The last path segments of the keys of secrets.
     pub(super) fn secrets(&self) -> impl Iterator<Item = &'static str> {
         let secrets = self.0.iter().filter(|(_, key)| key.is_secret());
         secrets.filter_map(|(pattern, _)| pattern.last().copied())
     }
 
-    /// The key with this path.
+    /// Returns the key with this path.
     pub(super) fn key(&self, path: &[&str]) -> Option<&'a Key> {
         let fits = |pattern: &[&str]| pattern.len() == path.len() && leads(path, pattern);
         self.0.iter().find(|(pattern, _)| fits(pattern)).map(|(_, key)| *key)
     }
 
-    /// Whether this is the path of a table that holds keys.
+    /// Returns whether this is the path of a table that contains keys.
     pub(super) fn has_table(&self, path: &[&str]) -> bool {
         self.0.iter().any(|(pattern, _)| path.len() < pattern.len() && leads(path, pattern))
     }
 
-    /// Whether the user chooses the names of the table's keys.
+    /// Returns whether the keys of this table are user-defined.
     pub(super) fn has_chosen_names(&self, path: &[&str]) -> bool {
         self.0
             .iter()
@@ -210,7 +210,7 @@ impl<'a> KeyIndex<'a> {
     }
 }
 
-/// Whether a path is the beginning of what a pattern describes.
+/// Returns whether a path is a prefix of a pattern.
 pub(super) fn leads(path: &[&str], pattern: &[&str]) -> bool {
     path.len() <= pattern.len()
         && path.iter().zip(pattern).all(|(name, pattern)| *pattern == "*" || name == pattern)

@@ -1,5 +1,5 @@
-//! From a configuration file to a [`Plan`]: the subtrees `telemetry`, `metrics` and `tracer`, with
-//! the environment's overrides and OpenTelemetry's own variables.
+//! Reads a configuration file into a [`Plan`]: the subtrees `telemetry`, `metrics` and `tracer`, with overrides by
+//! environment variables and OpenTelemetry's own variables.
 //!
 //! ```
 //! use source::{Diagnostics, Fields, Text};
@@ -21,8 +21,8 @@
 //! assert!(!found.has_errors());
 //! ```
 //!
-//! Deliberately absent: which file is read, what the caller's own keys mean, and which exporter has which role. Those
-//! belong to the caller, as do the clock and the environment, which are handed in.
+//! Deliberately absent: which file is read, the meaning of the caller's own keys, and which exporter has which role.
+//! Those belong to the caller, as do the clock and the environment, which are passed in.
 
 mod buffer;
 mod describe;
@@ -54,28 +54,29 @@ pub use keys::{KEYS, Key, Kind, environment_name, shared_names};
 pub use overlay::{MergedConfig, Overlay};
 pub use schema::schema;
 
-/// The name under which mistakes in variables are drawn.
+/// The name of the text part in which diagnostics show variables.
 pub const ENVIRONMENT: &str = "environment";
 
-/// What the caller decides where the file is silent.
+/// Defaults of the caller for settings that are not in the file.
 #[derive(Clone, Debug)]
 pub struct Defaults {
-    /// `service.name` where neither the file nor `OTEL_SERVICE_NAME` has one.
+    /// `service.name` if neither the file nor `OTEL_SERVICE_NAME` sets one.
     pub service_name: String,
-    /// Where exporters buffer on disk; without one, in memory alone.
+    /// The directory in which exporters buffer on disk; without it, they buffer in memory only.
     pub directory: Option<PathBuf>,
-    /// Where the program keeps things of its own: no exporter may buffer in there, beside folders that are not an exporter's.
+    /// The directory for the program's own files. No exporter may buffer directly in it, beside folders that do not
+    /// belong to exporters.
     pub own_directory: Option<PathBuf>,
-    /// For OpenTelemetry's own variables.
+    /// The environment for OpenTelemetry's own variables.
     pub environment: Environment,
 }
 
-/// The variables of the process, read once by its `main`.
+/// The environment variables of the process, read once by its `main`.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Environment(BTreeMap<String, String>);
 
 impl Environment {
-    /// A variable's value. One that is set to nothing counts as not set, as OpenTelemetry has it.
+    /// Returns the value of a variable. An empty variable counts as not set, as OpenTelemetry specifies.
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
@@ -94,13 +95,13 @@ impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Environment {
 }
 
 impl std::fmt::Debug for Environment {
-    /// Only names: any value may be a secret.
+    /// Shows only names: any value may be a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_set().entries(self.0.keys()).finish()
     }
 }
 
-/// What the front ends share while they read.
+/// The state that the front ends share while they read.
 struct Context<'a> {
     defaults: &'a Defaults,
     otel: Otel<'a>,
@@ -108,7 +109,7 @@ struct Context<'a> {
     notes: RefCell<Vec<String>>,
     /// Exporters without an `endpoint`.
     by_default: RefCell<Vec<String>>,
-    /// `service.name` of what does not say its own.
+    /// `service.name` of exporters that do not set their own.
     service_name: String,
 }
 
@@ -118,8 +119,8 @@ impl Context<'_> {
     }
 }
 
-/// The plan of a document that has no other keys, without overrides: YAML, or TOML by the name's extension. All that is
-/// wrong with it comes at once, to be drawn by [`source::draw`].
+/// Reads the plan of a document without other keys and without overrides: YAML, or TOML by the extension of the name.
+/// Returns all diagnostics at once; [`source::draw`] renders them.
 pub fn plan(text: &Text, defaults: &Defaults) -> Result<Plan, Vec<Diagnostic>> {
     let (root, mistakes) = source::read_one(text);
     let found = Diagnostics::new(text);
@@ -133,10 +134,10 @@ pub fn plan(text: &Text, defaults: &Defaults) -> Result<Plan, Vec<Diagnostic>> {
     if found.has_errors() { Err(found.into_vec()) } else { Ok(plan) }
 }
 
-/// Takes `telemetry`, `metrics` and `tracer` from the root table.
+/// Reads `telemetry`, `metrics` and `tracer` from the root table.
 ///
-/// Every mistake is pushed with its place. If there was an error the plan is what could be made of the rest, and not
-/// meant to be carried out.
+/// Pushes a diagnostic with a location for every error. After an error the plan contains only the valid part, and must
+/// not be used.
 pub fn read(root: &mut Fields<'_>, defaults: &Defaults, found: &Diagnostics) -> Plan {
     let otel = Otel::new(&defaults.environment, found);
     let (attributes, resource) = otel.resource();

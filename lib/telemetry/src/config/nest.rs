@@ -1,14 +1,14 @@
-//! Keys with dots in them: `enable.log-exporter: true` says the same as a table `enable` with `log-exporter`.
+//! Dotted keys: `enable.log-exporter: true` is equivalent to a table `enable` with `log-exporter`.
 //!
-//! Only what leads to a table of known keys is taken apart, so that a name with a dot, or a header's, stays one. Where a value
-//! and a table would have the same key (`enable: true` beside `enable.log-exporter: true`) the key keeps its dot, for
-//! the reader that allows both to find.
+//! Only a key that leads to a table of known keys is split, so that a name with a dot, or a header name, stays one key.
+//! If a value and a table would have the same key (`enable: true` beside `enable.log-exporter: true`), the key stays
+//! dotted, for a reader that accepts both.
 
 use source::{Diagnostics, Entry, Node, Scalar, Span, Value};
 
 use super::keys::KeyIndex;
 
-/// The same value with every key in its table. A key that then stands twice is an error.
+/// Returns the value with every dotted key moved into its table. A duplicate key that results is an error.
 pub(super) fn nested(
     node: &Node,
     path: &[&str],
@@ -41,7 +41,7 @@ pub(super) fn nested(
     Node { span: node.span, value: Value::Table(out) }
 }
 
-/// The parts of a key, last first, each with its place.
+/// Returns the segments of a key, last first, each with its location.
 fn segments(key: &Scalar) -> Vec<Scalar> {
     let mut at = 0;
     let mut segments = Vec::new();
@@ -88,7 +88,7 @@ fn insert(entries: &mut Vec<Entry>, mut path: Vec<Scalar>, value: Node, found: &
     }
 }
 
-/// The value in the tables that its path names, last first.
+/// Wraps the value in the tables of its path; the path is given last segment first.
 fn wrapped(path: Vec<Scalar>, value: Node, span: Span) -> Node {
     path.into_iter()
         .fold(value, |value, key| Node { span, value: Value::Table(vec![Entry { key, value }]) })

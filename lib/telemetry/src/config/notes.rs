@@ -1,11 +1,11 @@
-//! What is worth knowing about a plan as a whole.
+//! Notes about a plan across its exporters.
 
 use http::Uri;
 
 use super::endpoint::address;
 use crate::plan::{Destination, Exporter, Plan, Signal, Transport};
 
-/// Adds a note for every two exporters that send the same signal to the same place.
+/// Adds a note for every two exporters that send the same signal to the same destination.
 pub(super) fn same_destination(plan: &mut Plan) {
     let mut notes = Vec::new();
     for (at, second) in plan.exporters.iter().enumerate() {
@@ -28,7 +28,7 @@ pub(super) fn same_destination(plan: &mut Plan) {
     plan.notes.extend(notes);
 }
 
-/// Where an exporter sends a signal, if it carries that.
+/// Returns the destination of a signal, if the exporter carries it.
 fn target(exporter: &Exporter, signal: Signal) -> Option<(&str, u16, &str)> {
     let is_carried = match signal {
         Signal::Spans => exporter.signals.spans,

@@ -1,7 +1,7 @@
-//! OpenTelemetry's own variables, honoured where the file is silent.
+//! OpenTelemetry's own variables, applied where the file has no value.
 //!
-//! They are often set for a whole machine, so that a value that cannot be used is a warning and not an error, as
-//! OpenTelemetry asks for.
+//! They are often set for an entire machine, so an invalid value is a warning and not an error, as OpenTelemetry
+//! requires.
 
 use std::{cell::RefCell, collections::BTreeSet, path::PathBuf, time::Duration};
 
@@ -10,11 +10,11 @@ use source::{Diagnostics, Span};
 use super::{ENVIRONMENT, Environment, duration::SPAN, headers::percent_decoded};
 use crate::plan::{Compression, Signal, Transport};
 
-/// The variables, and what was said about them.
+/// The variables, and the warnings about them.
 pub(super) struct Otel<'a> {
     environment: &'a Environment,
     found: &'a Diagnostics,
-    /// Each is warned about once, however many exporters ask for it.
+    /// The variables that were warned about: once each, regardless of how many exporters read them.
     warned: RefCell<BTreeSet<String>>,
 }
 
@@ -27,12 +27,12 @@ impl<'a> Otel<'a> {
         self.environment.get(name).map(str::trim).filter(|value| !value.is_empty())
     }
 
-    /// The first of these variables that is set.
+    /// Returns the first of these variables that is set.
     pub(super) fn first<'n>(&self, names: &'n [String]) -> Option<(&'n str, &'a str)> {
         names.iter().find_map(|name| Some((name.as_str(), self.get(name)?)))
     }
 
-    /// The first of these variables that is set, if its value can be used.
+    /// Returns the first of these variables that is set, if its value is valid.
     fn parsed<T>(
         &self,
         names: &[String],
@@ -47,7 +47,7 @@ impl<'a> Otel<'a> {
         parsed
     }
 
-    /// Tells that a variable is ignored, in words that fit behind "must be".
+    /// Reports that a variable is ignored, with a text that fits behind "must be".
     pub(super) fn warn(&self, name: &str, expected: &str) {
         if self.warned.borrow_mut().insert(name.to_owned()) {
             let message = format!("`{name}` is ignored: it must be {expected}");
@@ -55,7 +55,7 @@ impl<'a> Otel<'a> {
         }
     }
 
-    /// Whether everything is turned off.
+    /// Returns whether `OTEL_SDK_DISABLED` turns all telemetry off.
     pub(super) fn is_disabled(&self) -> bool {
         let word = |value: &str| match value.to_ascii_lowercase().as_str() {
             "true" => Some(true),
@@ -92,7 +92,7 @@ impl<'a> Otel<'a> {
         (service_name, rest)
     }
 
-    /// The share of traces in percent, if a sampler is chosen that has one.
+    /// Returns the share of traces in percent, if the chosen sampler has one.
     pub(super) fn sampling(&self) -> Option<f64> {
         match self.get("OTEL_TRACES_SAMPLER")? {
             "always_on" | "parentbased_always_on" => Some(100.0),
@@ -111,7 +111,7 @@ impl<'a> Otel<'a> {
         }
     }
 
-    /// How often metrics are pushed.
+    /// Returns the push interval of metrics.
     pub(super) fn metrics_interval(&self) -> Option<Duration> {
         let name = ["OTEL_METRIC_EXPORT_INTERVAL".to_owned()];
         self.parsed(&name, MILLISECONDS, milliseconds)
@@ -137,7 +137,7 @@ impl<'a> Otel<'a> {
         })
     }
 
-    /// `CERTIFICATE`, `CLIENT_CERTIFICATE` or `CLIENT_KEY`.
+    /// Returns the file of `CERTIFICATE`, `CLIENT_CERTIFICATE` or `CLIENT_KEY`.
     pub(super) fn file(&self, carried: &[Signal], what: &str) -> Option<PathBuf> {
         self.first(&names(carried, what)).map(|(_, path)| PathBuf::from(path))
     }
@@ -150,8 +150,8 @@ fn milliseconds(value: &str) -> Option<Duration> {
     SPAN.contains(&duration).then_some(duration)
 }
 
-/// The variables that say this about an exporter. That of one signal counts for those that carry nothing else: an
-/// exporter has one connection for all.
+/// Returns the variables with this setting for an exporter. The variable of one signal only applies to exporters that
+/// carry no other signal, because an exporter has one connection for all signals.
 pub(super) fn names(carried: &[Signal], what: &str) -> Vec<String> {
     let general = format!("OTEL_EXPORTER_OTLP_{what}");
     match carried {
@@ -160,7 +160,7 @@ pub(super) fn names(carried: &[Signal], what: &str) -> Vec<String> {
     }
 }
 
-/// The variable that says this about one signal.
+/// Returns the variable with this setting for one signal.
 pub(super) fn of_signal(signal: Signal, what: &str) -> String {
     let signal = match signal {
         Signal::Spans => "TRACES",
@@ -170,7 +170,7 @@ pub(super) fn of_signal(signal: Signal, what: &str) -> String {
     format!("OTEL_EXPORTER_OTLP_{signal}_{what}")
 }
 
-/// Where a variable's value is drawn, if the environment is a part of the text.
+/// Returns the location of a variable's value, if the environment is a part of the text.
 fn place_of(found: &Diagnostics, name: &str) -> Option<Span> {
     let part = found.text().part_named(ENVIRONMENT)?;
     let start = format!("{name}=");

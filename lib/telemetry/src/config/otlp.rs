@@ -1,4 +1,4 @@
-//! The connection of an exporter: what tracers, collectors and the metrics push say in the same words.
+//! The connection of an exporter: the keys that tracers, collectors and the metrics push share.
 
 use std::time::Duration;
 
@@ -13,13 +13,13 @@ use super::{
 };
 use crate::plan::{Compression, Otlp, Retry, Signal, Tls, Transport};
 
-/// How many requests of one exporter may be under way at once: enough that a backlog does not wait for the peer's
-/// answers, and few enough that a peer that comes back is not run over.
+/// The concurrency of requests of one exporter: high enough that a backlog does not wait for the peer's responses, and
+/// low enough that a recovering peer is not overloaded.
 const CONCURRENCY: usize = 4;
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is known of an exporter before its connection is read.
+/// The properties of an exporter that are known before its connection is read.
 pub(super) struct Shape<'a> {
     /// Its name in the plan.
     pub(super) name: &'a str,
@@ -27,7 +27,7 @@ pub(super) struct Shape<'a> {
     pub(super) carried: &'a [Signal],
 }
 
-/// The transport under `transport`, else OpenTelemetry's, else gRPC.
+/// Reads the transport under `transport`. Falls back to OpenTelemetry's variable, then to gRPC.
 pub(super) fn transport(
     fields: &mut Fields<'_>,
     carried: &[Signal],
@@ -38,7 +38,7 @@ pub(super) fn transport(
     told.or_else(|| context.otel.transport(carried)).unwrap_or(Transport::Grpc)
 }
 
-/// Everything of a connection but its transport.
+/// Reads all settings of a connection except its transport.
 pub(super) fn otlp(fields: &mut Fields<'_>, shape: &Shape<'_>, context: &Context<'_>) -> Otlp {
     let carried = shape.carried;
     let (endpoints, origin) = endpoint::endpoints(fields, shape, context);
@@ -72,7 +72,7 @@ pub(super) fn otlp(fields: &mut Fields<'_>, shape: &Shape<'_>, context: &Context
     }
 }
 
-/// The files under `tls`. Certificate and key come from one source: those of two would not fit.
+/// Reads the files under `tls`. Certificate and key must come from one source: those of two sources would not match.
 fn tls(fields: &mut Fields<'_>, carried: &[Signal], context: &Context<'_>) -> Tls {
     let mut tls = Tls::default();
     if let Some(item) = fields.take("tls")
@@ -106,7 +106,7 @@ fn retry(fields: &mut Fields<'_>, context: &Context<'_>) -> Retry {
     let initial = duration::take(&mut fields, "initial", &SPAN);
     let max = duration::take(&mut fields, "max", &SPAN);
     fields.finish();
-    // Who sets one of them beyond the other's default means that it is the longest, or the shortest.
+    // If a user sets one of them beyond the other's default, that value is used as the maximum, or the minimum.
     retry.initial = initial.or(max.map(|max| retry.initial.min(max))).unwrap_or(retry.initial);
     retry.max = max.unwrap_or(retry.max.max(retry.initial));
     if retry.initial > retry.max {

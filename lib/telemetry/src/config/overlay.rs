@@ -1,9 +1,9 @@
-//! The environment over a file: variables that override keys, and variables that values name.
+//! The environment as an overlay of a file: variables that override keys, and variables that values reference.
 //!
-//! What a variable brings has a place like everything else: the lines `NAME=value` are a further part of the text, and
-//! mistakes are drawn there. Secrets, in the file or from a variable, are hidden from all pictures.
+//! The value of a variable has a location like any other value: the lines `NAME=value` are a further part of the text,
+//! and diagnostics show them. Secrets, in the file or from a variable, are hidden in all snippets.
 //!
-//! Deliberately absent: what the keys mean. The caller's keys and this library's are treated alike.
+//! Deliberately absent: the meaning of the keys. The caller's keys and those of this library are treated alike.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -18,39 +18,40 @@ use super::{
     variables::{Substitution, typed},
 };
 
-/// What is laid over a configuration.
+/// An overlay of a configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct Overlay<'a> {
-    /// What the variables that override keys begin with, without the `_` behind it.
+    /// The prefix of the variables that override keys, without the `_` behind it.
     pub prefix: &'a str,
     /// All keys of the file: the caller's, and [`KEYS`](super::KEYS).
     pub keys: &'a [&'a [Key]],
-    /// The variables.
+    /// The environment variables.
     pub environment: &'a Environment,
-    /// Variables with the prefix that mean something else to the caller, such as those of its flags.
+    /// Variables with the prefix that the caller uses for another purpose, such as those of its flags.
     pub taken: &'a [&'a str],
 }
 
-/// A configuration with the environment over it.
+/// A configuration with the environment applied.
 pub struct MergedConfig {
-    /// The file's text, with the used variables behind it.
+    /// The text of the file, with the used variables behind it.
     pub text: Text,
-    /// The file's values, or what took their place.
+    /// The values of the file, with overrides applied.
     pub root: Node,
-    /// Variables with the prefix that override nothing, in words. Not wrong: orchestrators inject such.
+    /// Messages about variables with the prefix that override no key. They are not errors: orchestrators inject such
+    /// variables.
     pub notices: Vec<String>,
     mistakes: Vec<Diagnostic>,
-    /// The last words of the keys of secrets.
+    /// The last path segments of the keys of secrets.
     secrets: Vec<&'static str>,
 }
 
 impl MergedConfig {
-    /// The collector for what is found from here on. It holds what the overlay found, and the mistakes of the file's
-    /// grammar, which are handed in so that their pictures hide secrets as well.
+    /// Returns the collector for later diagnostics. It contains the diagnostics of the overlay and the syntax errors of
+    /// the file, which the caller passes in so that their snippets hide secrets too.
     pub fn found(&self, mistakes: Vec<Diagnostic>) -> Diagnostics {
         let mut text = self.text.clone();
         if !mistakes.is_empty() {
-            // What could not be read is in no tree, and is guessed from its lines.
+            // Unparsed text is in no tree, so its secrets are guessed from its lines.
             text = text.hiding(secrets::guessed(&text, &self.secrets));
         }
         let found = Diagnostics::new(&text);
@@ -63,7 +64,7 @@ impl MergedConfig {
 }
 
 impl fmt::Debug for MergedConfig {
-    /// The values are left out: some are secrets.
+    /// Omits the values: some are secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut debug = f.debug_struct("Overlaid");
         debug.field("text", &self.text).field("notices", &self.notices).finish_non_exhaustive()
@@ -74,12 +75,12 @@ impl fmt::Debug for MergedConfig {
 struct Override<'a> {
     name: &'a str,
     value: &'a str,
-    /// More than one if several names in the file make the same variable.
+    /// More than one if several names in the file map to the same variable.
     keys: Vec<(Vec<String>, &'a Key)>,
 }
 
 impl Overlay<'_> {
-    /// Lays the environment over what was read from `text`. No document at all counts as an empty one.
+    /// Applies the environment to the document that was read from `text`. A missing document counts as an empty one.
     pub fn apply(&self, text: &Text, root: Option<Node>) -> MergedConfig {
         let known = KeyIndex::new(self.keys);
         let nothing = Node { span: Span::at(0), value: Value::Table(Vec::new()) };
@@ -110,7 +111,7 @@ impl Overlay<'_> {
         MergedConfig { text, root, notices, mistakes, secrets: known.secrets().collect() }
     }
 
-    /// The variables that override a key, and a notice for each that could and does not.
+    /// Returns the variables that override a key, and a notice for each variable with the prefix that does not.
     fn overrides<'a>(
         &'a self,
         root: &Node,
@@ -139,7 +140,7 @@ impl Overlay<'_> {
         (overrides, notices)
     }
 
-    /// The text with a line for each variable that is used, and where the values stand in it.
+    /// Returns the text with a line for each used variable, and the location of each value.
     fn with_environment(&self, text: &Text, file: &File) -> (Text, BTreeMap<String, Span>) {
         let mut lines = String::new();
         let mut places = BTreeMap::new();
@@ -162,7 +163,7 @@ impl Overlay<'_> {
             lines => text.with_part(ENVIRONMENT, lines.trim_end_matches('\n')),
         };
         let moved = |span: Span| Span { start: start + span.start, end: start + span.end };
-        // The stars of a secret count as hidden too, so that nothing quotes what they stand for.
+        // The stars of a secret count as hidden too, so that no diagnostic quotes the value behind them.
         hidden.extend(
             places.values().filter(|(_, is_secret)| *is_secret).map(|(span, _)| moved(*span)),
         );
@@ -171,7 +172,7 @@ impl Overlay<'_> {
     }
 }
 
-/// The paths that a pattern has in this file: `*` is every name that is there.
+/// Returns the paths of a pattern in this file: `*` matches every name that is present.
 fn expanded(root: &Node, pattern: &[&str]) -> Vec<Vec<String>> {
     let makes = |path: &[String]| {
         let path: Vec<&str> = path.iter().map(String::as_str).collect();
@@ -207,7 +208,7 @@ fn scalar_node(scalar: Scalar) -> Node {
     Node { span: scalar.span, value: Value::Scalar(scalar) }
 }
 
-/// Puts the value of a variable in place of its key's.
+/// Replaces the value of a key by the value of a variable.
 fn override_one(root: &mut Node, this: &Override<'_>, place: Span, found: &Diagnostics) {
     let [(path, key)] = this.keys.as_slice() else {
         let paths: Vec<_> =
@@ -233,8 +234,8 @@ fn override_one(root: &mut Node, this: &Override<'_>, place: Span, found: &Diagn
     }
 }
 
-/// Puts a value where its path says, with the tables on the way. Where a value stands on the way, or a table in its
-/// place, both are kept by a key with a dot in it.
+/// Sets the value at a path, and creates missing tables. If a parent in the path has a value, or the path itself has a
+/// table, dotted keys preserve both.
 fn set(entries: &mut Vec<Entry>, path: &[String], value: Node, place: Span) {
     let Some((first, rest)) = path.split_first() else { return };
     let put = |entries: &mut Vec<Entry>, key: &str, value: Node| match entries
@@ -247,7 +248,7 @@ fn set(entries: &mut Vec<Entry>, path: &[String], value: Node, place: Span) {
     let existing = entries.iter_mut().find(|entry| entry.key.text == *first);
     if rest.is_empty() {
         let inner = match existing.map(|entry| &mut entry.value.value) {
-            // A list takes the place of headers, which are a table without keys of their own.
+            // A list replaces headers, which are a table without known keys.
             Some(Value::Table(inner)) if value.as_scalar().is_some() => std::mem::take(inner),
             _ => Vec::new(),
         };

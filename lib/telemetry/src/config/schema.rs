@@ -1,4 +1,4 @@
-//! A JSON Schema of the configuration, for editors: made of the same table that names the keys.
+//! A JSON Schema of the configuration, for editors: generated from the same table of keys.
 
 use std::collections::BTreeMap;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use super::{KEYS, Key, Kind};
 
-/// A value with a variable in it is known only later.
+/// A value with a variable reference is known only later.
 const VARIABLE: &str = "\\$\\{";
 
-/// The schema (draft 2020-12) of a file with the keys of this library and those of its caller.
+/// Returns the schema (draft 2020-12) of a file with the keys of this library and those of its caller.
 pub fn schema(extra_keys: &[Key], title: &str) -> Value {
     let mut root = Branch::default();
     for key in extra_keys.iter().chain(KEYS) {
@@ -36,7 +36,7 @@ impl Branch<'_> {
     fn schema(&self) -> Value {
         match (self.key, self.children.is_empty()) {
             (None, _) => {
-                // An empty key in YAML is nothing, and counts as absent.
+                // An empty key in YAML is null, and counts as absent.
                 let mut table = self.table();
                 if !self.requires() {
                     table.insert("type".to_owned(), json!(["object", "null"]));
@@ -69,7 +69,7 @@ impl Branch<'_> {
             if child.requires() {
                 required.push(*name);
             }
-            // Where a key may be a value and a table, both can be told only by keys with a dot.
+            // If a key may be a value and a table, a file can only set both with dotted keys.
             if child.key.is_some() {
                 for (inner, grandchild) in &child.children {
                     properties.insert(format!("{name}.{inner}"), grandchild.schema());
@@ -88,7 +88,7 @@ impl Branch<'_> {
         table
     }
 
-    /// Whether something in here cannot be left out; a name that the user chooses can.
+    /// Returns whether a key in this branch is mandatory; a user-defined name is always optional.
     fn requires(&self) -> bool {
         let is_required = |key: &Key| key.default == Key::REQUIRED;
         self.key.is_some_and(is_required)

@@ -1,4 +1,4 @@
-//! What a file names and what it must not show: variables, and secrets.
+//! The variables that a file references, and the secrets that it must not show.
 
 use std::{collections::BTreeSet, ops::Range};
 
@@ -10,12 +10,12 @@ use super::{
     variables::{Piece, pieces},
 };
 
-/// What a file names and hides.
+/// The referenced variables and the hidden spans of a file.
 #[derive(Default)]
 pub(super) struct File {
-    /// The variables that its values name.
+    /// The variables that its values reference.
     pub(super) named: BTreeSet<String>,
-    /// Those of them that stand in a secret.
+    /// The referenced variables that are part of a secret.
     pub(super) secret: BTreeSet<String>,
     pub(super) hidden: Vec<Span>,
 }
@@ -60,7 +60,7 @@ impl File {
         let from = match kind {
             Some(Kind::Headers) => scalar.text.find(':').map_or(0, |colon| colon + 1),
             Some(Kind::Secret | Kind::Secrets) => 0,
-            // Whoever mistypes the key of a secret has a secret nevertheless.
+            // The value of a misspelt secret key is still a secret.
             None if is_like_secret(path, known) => 0,
             _ => {
                 if let Some(range) = user(&scalar.text) {
@@ -91,24 +91,24 @@ impl File {
     }
 }
 
-/// Whether the last key, or the one that holds it, is a slip away from that of a secret.
+/// Returns whether the last key, or its parent, is a typo away from the key of a secret.
 fn is_like_secret(path: &[String], known: &KeyIndex<'_>) -> bool {
     path.iter().rev().take(2).any(|name| did_you_mean(name, known.secrets()).is_some())
 }
 
-/// User and password of an URL.
+/// Returns the range of user and password in a URL.
 pub(super) fn user(text: &str) -> Option<Range<usize>> {
     let start = text.find("://")? + 3;
     let length = text[start..].find('@')?;
     Some(start..start + length)
 }
 
-/// What may be a secret in a file that could not be read: all that stands behind the key of one on its line, and the
-/// lines below that belong to it by their looks.
+/// Returns the spans of possible secrets in a file that could not be parsed: the text behind the key of a secret on its
+/// line, and the following lines that appear to belong to it.
 pub(super) fn guessed(text: &Text, keys: &[&str]) -> Vec<Span> {
     let mut hidden = Vec::new();
     let mut at = 0;
-    // How far the line with the key is indented, as long as the lines below may belong to it.
+    // The indentation of the line with the key, as long as the following lines may belong to it.
     let mut below = None;
     for line in text.content().split_inclusive('\n') {
         let indent = line.len() - line.trim_start().len();
@@ -131,7 +131,7 @@ pub(super) fn guessed(text: &Text, keys: &[&str]) -> Vec<Span> {
     hidden
 }
 
-/// Where on a line the value of a key starts.
+/// Returns the offset of the value of a key on a line.
 fn value_of(line: &str, key: &str) -> Option<usize> {
     line.match_indices(key).find_map(|(at, _)| {
         let behind = line[at + key.len()..].trim_start_matches(['"', '\'', ' ']);

@@ -1,4 +1,4 @@
-//! `${NAME}`, `${NAME:-default}` and `${env:NAME}` in values. `$${` is a `${` that is meant as such.
+//! `${NAME}`, `${NAME:-default}` and `${env:NAME}` in values. `$${` is an escaped `${`.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -9,15 +9,15 @@ use super::{ENVIRONMENT, Environment, Kind, keys::KeyIndex};
 /// A piece of a value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Piece<'a> {
-    /// As it stands.
+    /// Literal text.
     Text(&'a str),
-    /// A variable, what holds without it, and where it stands.
+    /// A variable, its default, and its range in the value.
     Variable { name: &'a str, default: Option<&'a str>, range: Range<usize> },
-    /// Something that begins like a variable and is none.
+    /// An invalid variable reference.
     Broken { range: Range<usize> },
 }
 
-/// Takes a value apart.
+/// Splits a value into pieces.
 pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut at = 0;
@@ -53,7 +53,7 @@ fn variable(text: &str, range: Range<usize>) -> Piece<'_> {
     if is_name { Piece::Variable { name, default, range } } else { Piece::Broken { range } }
 }
 
-/// Puts variables in place of what names them.
+/// Replaces variable references by the values of the variables.
 pub(super) struct Substitution<'a> {
     pub(super) places: &'a BTreeMap<String, Span>,
     pub(super) environment: &'a Environment,
@@ -82,9 +82,9 @@ impl Substitution<'_> {
         }
     }
 
-    /// The value with its variables in it; none if it names none.
+    /// Returns the value with its variables substituted; `None` if it references none.
     fn replaced(&self, scalar: &Scalar, kind: Option<Kind>) -> Option<Scalar> {
-        // What a variable brought is meant as it stands.
+        // The value of a variable is not substituted again.
         let part = self.found.text().part_named(ENVIRONMENT);
         if !scalar.text.contains("${") || part.is_some_and(|part| scalar.span.start >= part.start) {
             return None;
@@ -125,12 +125,12 @@ impl Substitution<'_> {
     }
 }
 
-/// A value of this kind, from a text without a type.
+/// Converts an untyped text to a value of this kind.
 pub(super) fn typed(text: String, span: Span, kind: Option<Kind>) -> Scalar {
     let is_empty = text.is_empty();
     let scalar = Scalar::instead(text, span);
     match kind {
-        // Nothing is no text either: the key counts as absent.
+        // An empty text counts as null: the key is absent.
         _ if is_empty => scalar.plain(),
         Some(Kind::Boolean | Kind::Integer { .. } | Kind::Number { .. }) => scalar.plain(),
         _ => scalar,

@@ -1,4 +1,4 @@
-//! A log record.
+//! Encodes a log record.
 
 use opentelemetry::logs::AnyValue;
 use opentelemetry_sdk::logs::SdkLogRecord;
@@ -8,7 +8,7 @@ use super::{
     wire::{self, tag},
 };
 
-/// Appends the record as it stands in `ScopeLogs`. Its target is not in it: see `scope_of_log`.
+/// Appends the record as a field of `ScopeLogs`. Without its target: see `scope_of_log`.
 pub(crate) fn log(out: &mut Vec<u8>, record: &SdkLogRecord) {
     let body = match record.body() {
         Some(AnyValue::String(text)) => text.as_str().len(),
@@ -21,7 +21,7 @@ pub(crate) fn log(out: &mut Vec<u8>, record: &SdkLogRecord) {
             wire::time(out, tag::fixed64(1), time);
         }
         if let Some(severity) = record.severity_number() {
-            // The numbers of the API are those of the wire.
+            // The severity numbers of the API are those of the wire format.
             wire::count(out, tag::varint(2), severity as u32);
         }
         wire::text(out, tag::bytes(3), record.severity_text().unwrap_or_default());
@@ -38,7 +38,7 @@ pub(crate) fn log(out: &mut Vec<u8>, record: &SdkLogRecord) {
             wire::bytes(out, tag::bytes(9), &context.trace_id.to_bytes());
             wire::bytes(out, tag::bytes(10), &context.span_id.to_bytes());
         }
-        // The SDK sets it as it hands the record on; one that did not come from there goes without.
+        // The SDK sets it when it passes the record on; a record from elsewhere has none.
         if let Some(time) = record.observed_timestamp() {
             wire::time(out, tag::fixed64(11), time);
         }

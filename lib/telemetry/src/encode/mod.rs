@@ -1,8 +1,8 @@
-//! Spans, logs, resources and scopes of the SDK as bytes of OTLP.
+//! Encodes spans, logs, resources and scopes of the SDK as OTLP bytes.
 //!
-//! Each function appends to a buffer that its caller keeps, in one pass and without a message in between: what an
-//! ended span costs its thread is decided here. Deliberately absent: the export request (`record` makes it of these
-//! bytes), metrics (a few a minute, so opentelemetry-proto's own transform serves), and decoding.
+//! Each function appends to a buffer of its caller, in one pass and without an intermediate message: this code
+//! determines the cost of ending a span for its thread. Deliberately absent: the export request (`record` builds it
+//! from these bytes), metrics (a few a minute, so opentelemetry-proto's own transform is sufficient), and decoding.
 
 mod log;
 mod span;
@@ -16,12 +16,12 @@ use self::{value::attribute, wire::tag};
 
 pub(crate) use self::{log::log, span::span};
 
-/// Appends `scope` and `schema_url` as they stand in `ScopeSpans` and `ScopeLogs`.
+/// Appends `scope` and `schema_url` as fields of `ScopeSpans` and `ScopeLogs`.
 pub(crate) fn scope(out: &mut Vec<u8>, scope: &InstrumentationScope) {
     named_scope(out, scope, scope.name());
 }
 
-/// The same for the scope of a log, whose target, where it has one, is the scope's name on the wire.
+/// Appends the scope of a log. The target of the log, if it has one, is the name of the scope on the wire.
 pub(crate) fn scope_of_log(out: &mut Vec<u8>, scope: &InstrumentationScope, record: &SdkLogRecord) {
     named_scope(out, scope, record.target().map_or(scope.name(), |target| target));
 }
@@ -37,8 +37,8 @@ fn named_scope(out: &mut Vec<u8>, scope: &InstrumentationScope, name: &str) {
     wire::text(out, tag::bytes(3), scope.schema_url().unwrap_or_default());
 }
 
-/// Appends `resource` and `schema_url` as they stand in `ResourceSpans` and `ResourceLogs`. Attributes are sorted, so
-/// that one resource is the same bytes in every process.
+/// Appends `resource` and `schema_url` as fields of `ResourceSpans` and `ResourceLogs`. Attributes are sorted, so that
+/// a resource has the same bytes in every process.
 pub(crate) fn resource(out: &mut Vec<u8>, resource: &Resource) {
     let mut attributes: Vec<(&Key, &Value)> = resource.iter().collect();
     attributes.sort_unstable_by_key(|(key, _)| *key);

@@ -1,4 +1,4 @@
-//! A span.
+//! Encodes a span.
 
 use opentelemetry::trace::{Event, Link, SpanContext, SpanId, SpanKind, Status, TraceState};
 use opentelemetry_sdk::trace::SpanData;
@@ -8,14 +8,14 @@ use super::{
     wire::{self, tag},
 };
 
-/// Says that the next bit is meant: whether the context is remote.
+/// The flag that marks the next bit as valid: whether the context is remote.
 const HAS_IS_REMOTE: u32 = 1 << 8;
 const IS_REMOTE: u32 = 1 << 9;
 
-/// What the parent's id takes, with tag and length.
+/// The encoded size of the parent id, with tag and length.
 const PARENT: usize = 10;
 
-/// Appends the span as it stands in `ScopeSpans`, without attributes whose key is `omit`.
+/// Appends the span as a field of `ScopeSpans`, without attributes that have the key `omit`.
 pub(crate) fn span(out: &mut Vec<u8>, span: &SpanData, omit: Option<&str>) {
     let expected = 96 + 32 * span.attributes.len();
     out.reserve(expected + span.name.len());
@@ -44,8 +44,8 @@ pub(crate) fn span(out: &mut Vec<u8>, span: &SpanData, omit: Option<&str>) {
     });
 }
 
-/// The fields of one size: trace id, span id, kind, start, end and flags, which every span has, and last the parent's
-/// id.
+/// Encodes the fields of fixed size: trace id, span id, kind, start, end and flags, which every span has, and last the
+/// parent id.
 #[inline]
 fn head(span: &SpanData) -> [u8; 54 + PARENT] {
     let mut head = [0; 54 + PARENT];
@@ -58,7 +58,7 @@ fn head(span: &SpanData) -> [u8; 54 + PARENT] {
     head[31..39].copy_from_slice(&wire::nanos(span.start_time).to_le_bytes());
     head[39] = tag::fixed64(8);
     head[40..48].copy_from_slice(&wire::nanos(span.end_time).to_le_bytes());
-    // Field 16, a fixed32: the one tag of two bytes.
+    // Field 16, a fixed32: the only tag of two bytes.
     head[48..50].copy_from_slice(&[0x85, 0x01]);
     let flags = flags(&span.span_context, span.parent_span_is_remote);
     head[50..54].copy_from_slice(&flags.to_le_bytes());
@@ -82,7 +82,7 @@ fn flags(context: &SpanContext, remote: bool) -> u32 {
     u32::from(context.trace_flags().to_u8()) | HAS_IS_REMOTE | remote
 }
 
-/// The API shows a trace state as a text that it puts together; none costs nothing.
+/// Appends the trace state. The API builds its text on request; an empty trace state costs nothing.
 fn trace_state(out: &mut Vec<u8>, context: &SpanContext) {
     if *context.trace_state() != TraceState::NONE {
         wire::text(out, tag::bytes(3), &context.trace_state().header());
@@ -115,7 +115,7 @@ fn put_link(out: &mut Vec<u8>, link: &Link) {
     });
 }
 
-/// A status is written even if it is unset, as the SDK's own exporter does.
+/// Appends a status even if it is unset, like the SDK's own exporter.
 fn put_status(out: &mut Vec<u8>, status: &Status) {
     const STATUS: u8 = tag::bytes(15);
     match status {

@@ -1,4 +1,4 @@
-//! Attributes and the values of both kinds: the spans' and the logs'.
+//! Encodes attributes, and the values of both APIs: those of spans and those of logs.
 
 use opentelemetry::{Array, Key, KeyValue, StringValue, Value, logs::AnyValue};
 
@@ -13,13 +13,13 @@ const ARRAY: u8 = tag::bytes(5);
 const MAP: u8 = tag::bytes(6);
 const BYTES: u8 = tag::bytes(7);
 
-/// A `KeyValue` in the field with this tag.
+/// Appends a `KeyValue` in the field with this tag.
 #[inline]
 pub(super) fn attribute(out: &mut Vec<u8>, tag: u8, attribute: &KeyValue) {
     pair(out, tag, &attribute.key, &attribute.value);
 }
 
-/// A `KeyValue` of these two.
+/// Appends a `KeyValue` of this key and value.
 #[inline]
 pub(super) fn pair(out: &mut Vec<u8>, tag: u8, key: &Key, value: &Value) {
     match value {
@@ -28,14 +28,14 @@ pub(super) fn pair(out: &mut Vec<u8>, tag: u8, key: &Key, value: &Value) {
         Value::F64(value) => leaf(out, tag, key, 9, |out| double(out, *value)),
         Value::String(value) => leaf(out, tag, key, text_len(value), |out| text(out, value)),
         Value::Array(value) => keyed(out, tag, key, 64, |out| array(out, value)),
-        // No kind is left in this version of the API; one that comes is kept as its text.
+        // This version of the API has no other kind; a later one is encoded as its text.
         other => keyed(out, tag, key, 64, |out| {
             wire::bytes(out, STRING, other.as_str().as_bytes());
         }),
     }
 }
 
-/// A `KeyValue` whose value is one of a log.
+/// Appends a `KeyValue` with a value of a log.
 pub(super) fn any_pair(out: &mut Vec<u8>, tag: u8, key: &Key, value: &AnyValue) {
     match value {
         AnyValue::Int(value) => leaf(out, tag, key, int_len(*value), |out| int(out, *value)),
@@ -44,13 +44,13 @@ pub(super) fn any_pair(out: &mut Vec<u8>, tag: u8, key: &Key, value: &AnyValue) 
     }
 }
 
-/// An `AnyValue` in the field with this tag.
+/// Appends an `AnyValue` in the field with this tag.
 pub(super) fn any(out: &mut Vec<u8>, tag: u8, value: &AnyValue) {
     wire::message(out, tag, expected(value), |out| put_any(out, value));
 }
 
-/// A `KeyValue` whose value takes `length` bytes, if those are few. Nearly every attribute is so short that each of its
-/// lengths is one byte, so nothing has to be filled in later.
+/// Appends a `KeyValue` with a value of `length` bytes, if it is short. Nearly every attribute is so short that each of
+/// its length prefixes is one byte, so none has to be filled in later.
 #[inline]
 fn leaf(out: &mut Vec<u8>, tag: u8, key: &Key, length: usize, value: impl FnOnce(&mut Vec<u8>)) {
     let name = key.as_str().as_bytes();
@@ -64,7 +64,7 @@ fn leaf(out: &mut Vec<u8>, tag: u8, key: &Key, length: usize, value: impl FnOnce
     value(out);
 }
 
-/// A `KeyValue` whose value takes about `expected` bytes.
+/// Appends a `KeyValue` with a value of about `expected` bytes.
 fn keyed(out: &mut Vec<u8>, tag: u8, key: &Key, expected: usize, value: impl FnOnce(&mut Vec<u8>)) {
     let key = key.as_str();
     wire::message(out, tag, key.len() + expected + 4, |out| {
@@ -108,12 +108,12 @@ fn put_any(out: &mut Vec<u8>, value: &AnyValue) {
                 any_pair(out, tag::bytes(1), key, value);
             }
         }),
-        // No kind is left in this version of the API; one that comes is kept as its text.
+        // This version of the API has no other kind; a later one is encoded as its text.
         other => wire::bytes(out, STRING, format!("{other:?}").as_bytes()),
     }
 }
 
-/// About how many bytes the value takes.
+/// The approximate encoded size of the value.
 fn expected(value: &AnyValue) -> usize {
     match value {
         AnyValue::String(value) => value.as_str().len() + 4,
@@ -124,7 +124,7 @@ fn expected(value: &AnyValue) -> usize {
     }
 }
 
-// A value is the one field of an `AnyValue`, written even where it holds a zero: its tag says of what kind it is.
+// A value is the single field of an `AnyValue`. It is encoded even if it is zero, because its tag states its type.
 
 fn bool(out: &mut Vec<u8>, value: bool) {
     out.extend_from_slice(&[BOOL, u8::from(value)]);

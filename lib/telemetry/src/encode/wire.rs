@@ -1,9 +1,9 @@
 //! The protobuf wire format, as far as OTLP needs it.
 //!
-//! A message stands behind its length, which is known once it is written. So room for the length is left, as much as
-//! the length that the caller expects would take, and filled in afterwards; where the expectation was wrong the message
-//! moves by a byte or two. Deliberately absent: a pass that only measures, and fields with a default value, which
-//! protobuf leaves out.
+//! A message comes after its length, which is known only once the message is encoded. So the encoder reserves room for
+//! a length of the expected size, and fills it in afterwards. If the expectation was wrong, the message moves by a byte
+//! or two. Deliberately absent: a separate pass that only measures, and fields with a default value, which protobuf
+//! omits.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -26,7 +26,7 @@ pub(super) mod tag {
     }
 }
 
-/// A message of about `expected` bytes, written by `body`.
+/// Appends a message of about `expected` bytes, encoded by `body`.
 #[inline]
 pub(super) fn message(
     out: &mut Vec<u8>,
@@ -72,7 +72,7 @@ fn fill_in(out: &mut Vec<u8>, start: usize, room: usize) {
     out[moved - 1] = length as u8;
 }
 
-/// Bytes that are written even if there are none.
+/// Appends bytes, even if they are empty.
 #[inline]
 pub(super) fn bytes(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
     if value.len() < 0x80 {
@@ -84,7 +84,7 @@ pub(super) fn bytes(out: &mut Vec<u8>, tag: u8, value: &[u8]) {
     out.extend_from_slice(value);
 }
 
-/// A text, unless it is empty.
+/// Appends a text, unless it is empty.
 #[inline]
 pub(super) fn text(out: &mut Vec<u8>, tag: u8, value: &str) {
     if !value.is_empty() {
@@ -92,7 +92,7 @@ pub(super) fn text(out: &mut Vec<u8>, tag: u8, value: &str) {
     }
 }
 
-/// A number, unless it is zero.
+/// Appends a number, unless it is zero.
 #[inline]
 pub(super) fn count(out: &mut Vec<u8>, tag: u8, value: u32) {
     if value != 0 {
@@ -115,13 +115,13 @@ pub(super) const fn varint_len(value: u64) -> usize {
     (value | 1).ilog2() as usize / 7 + 1
 }
 
-/// Nanoseconds since 1970: zero for what was earlier, the last that there is for what is later than those can count.
+/// Returns the nanoseconds since 1970: zero for an earlier time, and the maximum for a time beyond the range.
 pub(super) fn nanos(time: SystemTime) -> u64 {
     let since = time.duration_since(UNIX_EPOCH).unwrap_or(Duration::ZERO);
     since.as_secs().saturating_mul(1_000_000_000).saturating_add(u64::from(since.subsec_nanos()))
 }
 
-/// A point in time, which is a fixed64 in OTLP.
+/// Appends a point in time, which is a fixed64 in OTLP.
 #[inline]
 pub(super) fn time(out: &mut Vec<u8>, tag: u8, time: SystemTime) {
     let mut field = [tag; 9];

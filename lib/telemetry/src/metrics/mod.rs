@@ -1,7 +1,7 @@
-//! Metrics: one reader that everything which wants them collects from, whether it pushes or is scraped.
+//! Metrics: one reader from which all consumers collect, by push or by scrape.
 //!
-//! Sums are cumulative, so a collection that nobody got costs resolution and no data, and collectors do not take
-//! anything from each other. Deliberately absent: a timer (who pushes has its own), and a queue.
+//! Sums are cumulative, so a lost collection costs resolution and no data, and consumers do not affect each other.
+//! Deliberately absent: a timer (the push has its own), and a queue.
 
 mod names;
 mod prometheus;
@@ -32,15 +32,16 @@ use thiserror::Error;
 
 const SERVICE_NAME: &str = "service.name";
 
-/// What reads all instruments of one meter provider. A clone reads the same.
+/// A reader of all instruments of one meter provider. A clone reads the same instruments.
 #[derive(Clone, Debug)]
 pub(crate) struct Reader {
     reader: Arc<ManualReader>,
-    /// Whether there is a provider, and it has not been shut down. The SDK fails alike whether it should or not.
+    /// Whether there is a provider that has not been shut down. The SDK's error does not distinguish an expected
+    /// failure from an unexpected one.
     is_open: Arc<AtomicBool>,
 }
 
-/// Why there is nothing to push.
+/// Why there is no collection to push.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub(crate) enum CollectError {
     #[error("nothing has been measured")]
@@ -55,8 +56,8 @@ impl Reader {
         Self { reader: Arc::new(reader), is_open: Arc::default() }
     }
 
-    /// The export request of everything now, with `service.name` set to this, and how many data points it holds.
-    /// Empty if that is nothing, and after shutdown.
+    /// Returns the export request of a new collection, with `service.name` set to this value, and its number of data
+    /// points. Returns [`CollectError::Empty`] if there are none, and after shutdown.
     pub(crate) fn request(&self, service_name: &str) -> Result<(Vec<u8>, u64), CollectError> {
         let collected = self.collected()?;
         let mut request = ExportMetricsServiceRequest::from(&collected);
@@ -79,7 +80,7 @@ impl Reader {
         Ok((request.encode_to_vec(), points))
     }
 
-    /// Everything now, in Prometheus' text exposition format 0.0.4; empty after shutdown.
+    /// Returns a new collection in Prometheus' text exposition format 0.0.4; empty after shutdown.
     pub(crate) fn prometheus(&self) -> String {
         self.collected().map(|collected| prometheus::text(&collected)).unwrap_or_default()
     }
@@ -139,7 +140,7 @@ fn service(name: &str) -> KeyValue {
     }
 }
 
-/// A number above the largest `i64` goes as a double, not as the zero that the SDK's transform makes of it.
+/// Encodes a number above the largest `i64` as a double, not as the zero that the SDK's transform returns.
 fn restore_large(request: &mut ExportMetricsServiceRequest, collected: &ResourceMetrics) {
     let sent = request.resource_metrics.iter_mut().flat_map(|resource| &mut resource.scope_metrics);
     let sent = sent.flat_map(|scope| &mut scope.metrics);

@@ -1,17 +1,17 @@
-//! Names of OpenTelemetry as Prometheus wants them: its letters, the unit in full, and `_total` on counters.
+//! Converts OpenTelemetry names to Prometheus names: allowed characters, the unit in full, and `_total` on counters.
 
-/// What a family is, by the instrument that feeds it.
+/// The type of a family, by its instrument.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FamilyKind {
     Counter,
-    /// A sum that may fall. Prometheus knows it as a gauge.
+    /// A sum that may decrease. Prometheus treats it as a gauge.
     UpDown,
     Gauge,
     Histogram,
 }
 
 impl FamilyKind {
-    /// The word for it behind `# TYPE`.
+    /// Returns the type name for `# TYPE`.
     pub(super) fn word(self) -> &'static str {
         match self {
             Self::Counter => "counter",
@@ -21,7 +21,7 @@ impl FamilyKind {
     }
 }
 
-/// The name of the family that an instrument of this name and unit feeds.
+/// Returns the name of the family of an instrument with this name and unit.
 pub(super) fn family(name: &str, unit: &str, kind: FamilyKind) -> String {
     let mut family = sanitized(name);
     if kind == FamilyKind::Counter
@@ -42,8 +42,8 @@ pub(super) fn family(name: &str, unit: &str, kind: FamilyKind) -> String {
     family
 }
 
-/// The text with `_` for every run of what is neither a letter of ASCII nor a digit, and not beginning with a digit.
-/// A colon is legal in the name of a metric, but meant for the rules of whoever runs Prometheus.
+/// Replaces every run of characters that are not ASCII letters or digits by one `_`, and puts a `_` before a leading
+/// digit. A colon is legal in the name of a metric, but reserved for the recording rules of the Prometheus operator.
 pub(super) fn sanitized(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -65,7 +65,7 @@ pub(super) fn sanitized(text: &str) -> String {
     out
 }
 
-/// `By/s` is `bytes_per_second`; what stands in braces is a remark.
+/// Returns the unit in full: `By/s` is `bytes_per_second`. Text in braces is an annotation and is removed.
 fn unit_in_full(unit: &str) -> String {
     let (of, per) = unit.split_once('/').unwrap_or((unit, ""));
     let (of, per) = (without_remarks(of), without_remarks(per));
@@ -123,7 +123,7 @@ fn word(unit: &str) -> String {
     word.to_owned()
 }
 
-/// The unit behind a `/`, of which there is one.
+/// Returns the singular name of a unit behind a `/`.
 fn each(unit: &str) -> String {
     let word = match unit {
         "" | "1" => "",

@@ -1,9 +1,9 @@
 //! Prometheus' text exposition format 0.0.4.
 //!
-//! Families and their series come sorted, each once, as the format demands: two instruments that come to one name are
-//! one family, and of two series with the same labels the first stays. Deliberately absent: exemplars and native
-//! histograms, which this format cannot hold (an exponential histogram goes with its buckets' bounds), and times, since
-//! the scrape has one.
+//! Families and their series are sorted and unique, as the format requires: two instruments that map to one name are
+//! one family, and of two series with the same labels the first is kept. Deliberately absent: exemplars and native
+//! histograms, which this format does not support (an exponential histogram is rendered with the bounds of its
+//! buckets), and timestamps, because the scrape has one.
 
 use std::{
     collections::{BTreeMap, btree_map::Entry},
@@ -21,7 +21,7 @@ use opentelemetry_sdk::{
 
 use super::names::{self, FamilyKind};
 
-/// Everything that was collected.
+/// Renders a collection.
 pub(super) fn text(collected: &ResourceMetrics) -> String {
     let mut families = Families::default();
     families.target(collected.resource());
@@ -48,12 +48,12 @@ struct Families(BTreeMap<String, Family>);
 struct Family {
     kind: FamilyKind,
     help: String,
-    /// The lines of each series by its labels.
+    /// The lines of each series, keyed by its labels.
     series: BTreeMap<String, String>,
 }
 
 impl Families {
-    /// Who all these are of.
+    /// Adds `target_info`: the resource of all metrics.
     fn target(&mut self, resource: &Resource) {
         let mut labels = Labels::default();
         for (key, value) in resource {
@@ -109,8 +109,8 @@ impl Families {
         }
     }
 
-    /// The family of this name. One name has one type, so what comes second with another one gets its type into its
-    /// name.
+    /// Returns the family of this name. A name has one type, so a second instrument with another type gets the type as
+    /// a suffix of its name.
     fn family(&mut self, mut name: String, kind: FamilyKind, help: &str) -> (String, &mut Family) {
         while self.0.get(&name).is_some_and(|family| family.kind.word() != kind.word()) {
             name = format!("{name}_{}", kind.word());
@@ -140,7 +140,7 @@ impl Families {
     }
 }
 
-/// What a histogram holds: how many were at most each bound, the sum of all, and how many there are.
+/// The contents of a histogram: the cumulative count of each bound, the sum and the count.
 struct Buckets {
     cumulative: Vec<(f64, u64)>,
     sum: String,
@@ -160,7 +160,7 @@ impl Family {
         let mut lines = String::new();
         let comma = if labels.is_empty() { "" } else { "," };
         let last = (f64::INFINITY, found.count);
-        // A bound that is infinite would be the last one twice.
+        // An infinite bound would duplicate the last one.
         let finite = found.cumulative.iter().filter(|(bound, _)| bound.is_finite());
         for (bound, count) in finite.chain([&last]) {
             let bound = float(*bound);
@@ -176,13 +176,14 @@ impl Family {
 }
 
 fn explicit<T>(point: &HistogramDataPoint<T>) -> Vec<(f64, u64)> {
-    // There is one count more than bounds: of what is above them all, which is what the point's count is for.
+    // There is one count more than bounds: that of the values above all bounds, which the count of the point covers.
     accumulated(point.bounds().zip(point.bucket_counts()))
 }
 
-/// The buckets of an exponential histogram, from the lowest: the negative ones mirrored, zero, the positive ones.
+/// Returns the buckets of an exponential histogram in ascending order: the negative ones mirrored, zero, the positive
+/// ones.
 fn exponential<T>(point: &ExponentialHistogramDataPoint<T>) -> Vec<(f64, u64)> {
-    // Bucket `index` holds what is above `2^(index * 2^-scale)` and at most the bound of the next.
+    // Bucket `index` contains the values above `2^(index * 2^-scale)` and up to the bound of the next.
     let width = (-f64::from(point.scale())).exp2();
     let bound = |index: i64| (index as f64 * width).exp2();
     let (positive, negative) = (point.positive_bucket(), point.negative_bucket());
@@ -206,7 +207,7 @@ fn accumulated(buckets: impl Iterator<Item = (f64, u64)>) -> Vec<(f64, u64)> {
         .collect()
 }
 
-/// Labels by name. Keys that come to one name share it, as the values joined by `;`.
+/// Labels by name. Keys that map to the same name share it, with their values joined by `;`.
 #[derive(Clone, Default)]
 struct Labels(BTreeMap<String, String>);
 
@@ -238,7 +239,7 @@ impl Labels {
 
     fn add(&mut self, key: &str, value: &str) {
         let name = match names::sanitized(key) {
-            // The bound of a bucket has this name; the prefix is Prometheus' own way out.
+            // The bound of a bucket uses this name; the prefix follows the convention of Prometheus.
             taken if taken == "le" => "exported_le".to_owned(),
             name => name,
         };
@@ -253,7 +254,7 @@ impl Labels {
         }
     }
 
-    /// As they stand between the braces.
+    /// Renders the labels as they are between the braces.
     fn text(&self) -> String {
         let escaped =
             |value: &str| value.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n");
@@ -270,7 +271,7 @@ fn put(out: &mut String, text: std::fmt::Arguments<'_>) {
     out.write_fmt(text).expect("a string takes all that is written");
 }
 
-/// A number as short as it can be without a loss.
+/// Formats a number in its shortest lossless form.
 fn float(value: f64) -> String {
     if value.is_nan() {
         "NaN".to_owned()

@@ -1,8 +1,8 @@
-//! What a destination said to a request, in the six words that the lane acts upon.
+//! The response of a destination to a request, classified into six outcomes on which the lane acts.
 //!
-//! Every answer of both transports, every failure of the network and of TLS is mapped here, so that the rule "what was
-//! accepted is never lost by a doubtful answer" can be read in one place: only an answer that blames the data itself
-//! leads to a dead letter. Deliberately absent: what is done about an answer, which is the lane's.
+//! This module maps every response of both transports and every failure of the network and of TLS, so that the rule
+//! "accepted items are never lost by an ambiguous response" is implemented in one place: only a response that rejects
+//! the data itself leads to a dead letter. Deliberately absent: the reaction to a response, which belongs to the lane.
 
 use std::{error::Error, io, time::Duration};
 
@@ -11,50 +11,50 @@ use prost::Message;
 use super::calendar;
 use crate::plan::Secret;
 
-/// How many characters of a peer's own words go into a message.
+/// The maximum number of characters of a peer's text in a message.
 const SAID_CHARS_MAX: usize = 300;
 
-/// What a destination said to a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// All of it is delivered.
+    /// All items are delivered.
     Accepted,
-    /// Delivered but for so many items, which are not named.
+    /// All items are delivered except `rejected` of them, which are not identified.
     Partial { rejected: u64, message: String },
-    /// Not now: the same request may succeed later, not before `after` if the peer named a time.
+    /// A temporary failure: the same request may succeed later, not before `after` if the peer stated a time.
     Later { after: Option<Duration>, why: Why },
-    /// Not until an operator changes something, here or there.
+    /// A failure until an operator changes the configuration, here or at the destination.
     Misconfigured(Why),
-    /// Not in one piece.
+    /// The request is too large.
     TooLarge(Why),
-    /// Never: something in the data is refused.
+    /// A permanent failure: the destination rejects the data.
     Poison(Why),
 }
 
-/// Why something was not delivered.
+/// The reason why a request was not delivered.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Why {
     pub(crate) kind: WhyKind,
-    /// For a person: the endpoint, what happened, what to do; no secret.
+    /// The message for a person: the endpoint, what happened, what to do; without secrets.
     pub(crate) message: String,
 }
 
-/// Why something was not delivered, for programs.
+/// The machine-readable reason why a request was not delivered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum WhyKind {
-    /// The host's name has no address.
+    /// The host name has no address.
     Dns,
-    /// Nothing listens there.
+    /// No server listens at the address.
     Refused,
-    /// The connection ended before the answer.
+    /// The connection ended before the response.
     Reset,
-    /// No answer in time.
+    /// No response in time.
     Timeout,
-    /// Certificates or versions do not fit.
+    /// Certificates or TLS versions do not match.
     Tls,
     /// The peer does not speak the protocol.
     Protocol,
-    /// Some other failure of the machine: no route, a file that cannot be written.
+    /// Another I/O failure: no route, a file that cannot be written.
     Io,
     /// This HTTP status.
     Status(u16),
@@ -62,7 +62,7 @@ pub(crate) enum WhyKind {
     Grpc(i32),
 }
 
-/// `google.rpc.Status`, as far as it is read.
+/// `google.rpc.Status`, only the fields that are needed.
 #[derive(Clone, PartialEq, Message)]
 struct RpcStatus {
     #[prost(string, tag = "2")]
@@ -96,7 +96,7 @@ struct RetryDelay {
     nanos: i32,
 }
 
-/// The export response: the three signals number their fields alike.
+/// The export response: the three signals use the same field numbers.
 #[derive(Clone, PartialEq, Message)]
 struct ExportResponse {
     #[prost(message, optional, tag = "1")]
@@ -111,14 +111,14 @@ struct PartialSuccess {
     error_message: String,
 }
 
-/// Who answers.
+/// The sender of a response.
 #[derive(Clone, Copy)]
 pub(crate) struct Peer<'a> {
     /// Its endpoint, as [`shown`](crate::plan::shown).
     pub(crate) place: &'a str,
-    /// What it must not be heard to say, the longest first.
+    /// Secrets to remove from its text, the longest first.
     pub(crate) secrets: &'a [Secret],
-    /// Whether it has accepted something of this kind before: then it is what the operator thinks it is.
+    /// Whether it has accepted a request of this signal before: then the endpoint is the intended one.
     pub(crate) has_accepted: bool,
 }
 
@@ -129,10 +129,10 @@ impl Why {
 }
 
 impl Peer<'_> {
-    /// What it said in one line, not too long, and without the secrets that it repeats.
+    /// Formats its text as one line, truncated, and without the secrets that it repeats.
     fn words(self, said: &str) -> String {
         let mut said = said.to_owned();
-        // Before the cut, which could leave half of one.
+        // Before truncating, which could leave half of a secret.
         for secret in self.secrets {
             if said.contains(secret.expose()) {
                 said = said.replace(secret.expose(), "***");
@@ -144,9 +144,9 @@ impl Peer<'_> {
     }
 }
 
-/// The answer that says so far nothing but success.
+/// Maps a successful response, which may be a partial success.
 pub(crate) fn success(peer: Peer<'_>, message: &[u8]) -> Answer {
-    // A success that cannot be read is still one: the status said so.
+    // A success with an unreadable body is still a success, by its status.
     match ExportResponse::decode(message).ok().and_then(|response| response.partial_success) {
         Some(PartialSuccess { rejected: rejected @ 1.., error_message }) => Answer::Partial {
             rejected: rejected.unsigned_abs(),
@@ -156,7 +156,7 @@ pub(crate) fn success(peer: Peer<'_>, message: &[u8]) -> Answer {
     }
 }
 
-/// An HTTP answer that is no success.
+/// Maps an HTTP response that is not a success.
 pub(crate) fn http(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]) -> Answer {
     let status = head.status;
     let said = http_words(peer, head, body);
@@ -168,7 +168,7 @@ pub(crate) fn http(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]) ->
         300..400 => {
             let to = head.headers.get(http::header::LOCATION);
             let to = to.and_then(|to| to.to_str().ok()).unwrap_or("another address");
-            // A query is as secret as that of the endpoint, which it may repeat.
+            // A query is secret like that of the endpoint, which it may repeat.
             let to = to.split(['?', '#']).next().unwrap_or_default();
             Answer::Misconfigured(why(&format!("; set the endpoint to `{}`", peer.words(to))))
         }
@@ -177,14 +177,14 @@ pub(crate) fn http(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]) ->
             Answer::Misconfigured(why("; check the endpoint and the transport of this exporter"))
         }
         413 => Answer::TooLarge(why("; smaller batches are tried")),
-        // So does the Collector call it.
+        // The Collector reports it this way.
         400 if speaks_of_size(&said) => Answer::TooLarge(why("; smaller batches are tried")),
         408 | 425 | 429 => {
             Answer::Later { after: retry_after(head), why: why("; it is tried again") }
         }
         400..500 if is_otlp(head) => Answer::Poison(why("")),
-        // A web server or a proxy may say so of the connection; that it is about the data is believed where data was
-        // accepted before.
+        // A web server or a proxy may use this status for the connection. It is attributed to the data only if the peer
+        // accepted data before.
         400..500 if !peer.has_accepted || wants_tls(body) => {
             Answer::Misconfigured(why("; check the endpoint, and whether it is `http` or `https`"))
         }
@@ -193,7 +193,7 @@ pub(crate) fn http(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]) ->
     }
 }
 
-/// A gRPC answer that is no success. The codes are those of the gRPC specification.
+/// Maps a gRPC response that is not a success. The codes are those of the gRPC specification.
 pub(crate) fn grpc(peer: Peer<'_>, code: i32, message: &str, details: &[u8]) -> Answer {
     let (said, name) = (peer.words(message), grpc_name(code));
     let why = |todo: &str| {
@@ -207,26 +207,25 @@ pub(crate) fn grpc(peer: Peer<'_>, code: i32, message: &str, details: &[u8]) -> 
         5 | 12 => {
             Answer::Misconfigured(why("; check the endpoint, and that it takes this kind of data"))
         }
-        // ResourceExhausted and OutOfRange are what servers say to a message over their limit; what else they say with
-        // them passes.
+        // Servers use ResourceExhausted and OutOfRange for a message over their limit; their other uses are temporary.
         8 | 11 if speaks_of_size(&said) || speaks_of_bytes(&said) => {
             Answer::TooLarge(why("; smaller batches are tried"))
         }
         // InvalidArgument, AlreadyExists, FailedPrecondition.
         3 | 6 | 9 => Answer::Poison(why("")),
-        // Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Aborted, OutOfRange, Internal, Unavailable, DataLoss,
-        // and whatever a later version adds.
+        // Cancelled, Unknown, DeadlineExceeded, ResourceExhausted, Aborted, OutOfRange, Internal, Unavailable,
+        // DataLoss, and any code of a later version.
         _ => Answer::Later { after: retry_info(details), why: why("; it is tried again") },
     }
 }
 
-/// An answer over HTTP/2 in which no gRPC status is: some proxy's, or some other server's.
+/// Maps a response over HTTP/2 without a gRPC status: it comes from a proxy, or from another kind of server.
 pub(crate) fn not_grpc(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]) -> Answer {
     let media = head.headers.get(http::header::CONTENT_TYPE).map(|media| media.as_bytes());
     let is_grpc = media.is_some_and(|media| media.starts_with(b"application/grpc"));
     let place = peer.place;
     match http(Peer { has_accepted: true, ..peer }, head, body) {
-        // A proxy's 400 is about the exchange, not about the data.
+        // A 400 of a proxy is about the connection, not about the data.
         Answer::Poison(why) => Answer::Later { after: None, why },
         _ if head.status.is_success() && !is_grpc => Answer::Misconfigured(Why::new(
             WhyKind::Protocol,
@@ -240,19 +239,19 @@ pub(crate) fn not_grpc(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]
     }
 }
 
-/// A success that carries a web page, as a wrong port or a login form gives: nothing was delivered.
+/// Maps a success with a web page, as from a wrong port or a login form: nothing was delivered.
 pub(crate) fn web_page(place: &str) -> Answer {
     let message = format!("`{place}` answered with a web page; check the endpoint");
     Answer::Misconfigured(Why::new(WhyKind::Protocol, message))
 }
 
-/// No answer in time.
+/// Maps a timeout.
 pub(crate) fn timeout(place: &str, waited: Duration) -> Answer {
     let message = format!("`{place}` did not answer within {waited:?}; it is tried again");
     Answer::Later { after: None, why: Why::new(WhyKind::Timeout, message) }
 }
 
-/// The connection failed, or ended before the answer.
+/// Maps a connection that failed, or ended before the response.
 pub(crate) fn failed(peer: Peer<'_>, error: &(dyn Error + 'static)) -> Answer {
     let (kind, said) = cause(error);
     let what = match kind {
@@ -274,7 +273,7 @@ pub(crate) fn failed(peer: Peer<'_>, error: &(dyn Error + 'static)) -> Answer {
     }
 }
 
-/// The innermost error that says something.
+/// Returns the kind and the text of the innermost error.
 fn cause(error: &(dyn Error + 'static)) -> (WhyKind, String) {
     let mut kind = WhyKind::Protocol;
     let (mut next, mut said) = (Some(error), String::new());
@@ -283,7 +282,7 @@ fn cause(error: &(dyn Error + 'static)) -> (WhyKind, String) {
         if error.is::<rustls::Error>() {
             return (WhyKind::Tls, said);
         }
-        // The connector's own error is private; its words are all there is.
+        // The connector's own error type is private; only its text is available.
         if said == "dns error" {
             kind = WhyKind::Dns;
         }
@@ -294,12 +293,12 @@ fn cause(error: &(dyn Error + 'static)) -> (WhyKind, String) {
         }
         next = error.source();
         if let Some(error) = error.downcast_ref::<io::Error>() {
-            // What an `io::Error` was made of is not among its sources.
+            // The inner error of an `io::Error` is not among its sources.
             next = error.get_ref().map(|inner| inner as &(dyn Error + 'static)).or(next);
             kind = io_kind(error.kind(), kind);
         }
     }
-    // Errors of HTTP/2 are another crate's, and keep the socket's and TLS' errors as text.
+    // HTTP/2 errors come from another crate, which keeps socket and TLS errors only as text.
     if kind == WhyKind::Protocol {
         let has = |words: [&str; 3]| words.iter().any(|words| said.to_lowercase().contains(words));
         if has(["received fatal alert", "peer certificate", "corrupt message"]) {
@@ -326,8 +325,8 @@ fn io_kind(kind: io::ErrorKind, before: WhyKind) -> WhyKind {
     }
 }
 
-/// Whether a refusal is about the size of the message: the words of grpc-go, grpc-java, grpc-c, tonic and Go's HTTP.
-/// What else is too large, an attribute perhaps, is so in a smaller message as well.
+/// Returns whether a rejection is about the size of the message: matches the texts of grpc-go, grpc-java, grpc-c, tonic
+/// and Go's HTTP. Any other limit, such as the size of an attribute, would also fail in a smaller message.
 fn speaks_of_size(said: &str) -> bool {
     let said = said.to_lowercase();
     let of = ["message", "message length", "request", "body", "payload", "entity", "content"];
@@ -335,27 +334,27 @@ fn speaks_of_size(said: &str) -> bool {
     of.iter().any(|of| is.iter().any(|is| said.contains(&format!("{of} {is}"))))
 }
 
-/// The words of servers that call their limit a lack of resources.
+/// Matches the texts of servers that report their size limit as a lack of resources.
 fn speaks_of_bytes(said: &str) -> bool {
     let said = said.to_lowercase();
     said.contains("more than") && said.contains("bytes")
 }
 
-/// Whether an answer is in a form of OTLP: then it is from somebody who has read the request.
+/// Returns whether a response has an OTLP media type: then its sender has read the request.
 fn is_otlp(head: &http::response::Parts) -> bool {
     let media = head.headers.get(http::header::CONTENT_TYPE).map(|media| media.as_bytes());
     let media = media.unwrap_or_default().to_ascii_lowercase();
     [&b"application/x-protobuf"[..], b"application/json"].iter().any(|it| media.starts_with(it))
 }
 
-/// Whether a server says that it should be spoken to in TLS: the words of Go, nginx and Apache.
+/// Returns whether a server reports that it requires TLS: matches the texts of Go, nginx and Apache.
 fn wants_tls(body: &[u8]) -> bool {
     let said = String::from_utf8_lossy(body).to_lowercase();
     ["https server", "https port", "https scheme"].iter().any(|it| said.contains(it))
 }
 
-/// `Retry-After`: seconds, or a date, which is compared with the answer's own `Date` so that no clock is needed and a
-/// wrong one does no harm.
+/// Parses `Retry-After`: seconds, or a date. A date is compared with the `Date` of the response, so that no clock is
+/// needed and a wrong clock does no harm.
 fn retry_after(head: &http::response::Parts) -> Option<Duration> {
     let text = head.headers.get(http::header::RETRY_AFTER)?.to_str().ok()?.trim();
     if let Ok(seconds) = text.parse() {
@@ -375,7 +374,7 @@ fn retry_info(details: &[u8]) -> Option<Duration> {
     Some(Duration::new(seconds, u32::try_from(delay.nanos).ok()?))
 }
 
-/// What an HTTP peer said beside the status, as `: words`.
+/// Returns the text of an HTTP peer beside the status, as `: text`.
 fn http_words(peer: Peer<'_>, head: &http::response::Parts, body: &[u8]) -> String {
     let media = head.headers.get(http::header::CONTENT_TYPE).map(|media| media.as_bytes());
     let said = match media {

@@ -1,35 +1,36 @@
-//! How long to wait before a destination that fails is tried again.
+//! The pause before a failing destination is retried.
 
 use std::time::{Duration, Instant};
 
 use crate::plan::Retry;
 
-/// The longest wait that a peer may ask for.
+/// The longest pause that a peer may request.
 const AFTER_MAX: Duration = Duration::from_secs(300);
 
-/// A destination that fails, since when, and when it is tried again.
+/// The outage of a destination: since when it fails, and when it is retried.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Outage {
-    /// What was sent before this says nothing about the present.
+    /// Requests that were sent before this time do not count.
     since: Instant,
     attempts: u32,
     pub(crate) resume_at: Instant,
 }
 
-/// One more failure.
+/// A further failure.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Failure {
     /// When the request that failed was sent.
     pub(crate) sent: Instant,
     pub(crate) now: Instant,
-    /// What the peer asked for.
+    /// The pause that the peer requested.
     pub(crate) after: Option<Duration>,
-    /// Dice for the jitter.
+    /// The random number for the jitter.
     pub(crate) random: u64,
 }
 
 impl Outage {
-    /// The state after one more failure. Requests that were under way when the first one failed count as that one.
+    /// Returns the state after a further failure. Requests that were in progress when the first one failed count as
+    /// that one.
     pub(crate) fn next(before: Option<Self>, failure: Failure, retry: Retry) -> Self {
         let Failure { sent, now, after, random } = failure;
         let asked = after.map(|after| now + after.min(AFTER_MAX));
@@ -45,25 +46,25 @@ impl Outage {
         outage
     }
 
-    /// Whether the success of a request that was sent then ends it. One that was under way when the outage began does
-    /// not: another signal may fare better than the one that fails.
+    /// Returns whether the success of a request that was sent at this time ends the outage. A request that was in
+    /// progress when the outage began does not end it: another signal may succeed while this one fails.
     pub(crate) fn is_over(&self, sent: Instant) -> bool {
         sent >= self.since
     }
 
-    /// An outage that ends at a certain time.
+    /// Creates an outage that ends at a fixed time.
     pub(crate) fn until(now: Instant, resume_at: Instant) -> Self {
         Self { since: now, attempts: 0, resume_at }
     }
 }
 
-/// `initial`, doubled with each attempt up to `max`.
+/// Returns `initial`, doubled with each attempt up to `max`.
 fn wait(retry: Retry, attempts: u32) -> Duration {
     let doubled = 2u32.checked_pow(attempts).and_then(|times| retry.initial.checked_mul(times));
     doubled.unwrap_or(retry.max).min(retry.max)
 }
 
-/// Somewhere between half of it and all of it, so that many clients do not come back at once.
+/// Returns a random pause between half of `wait` and all of it, so that many clients do not retry at once.
 fn jittered(wait: Duration, random: u64) -> Duration {
     let share = (random >> 32) as u32;
     wait / 2 + (wait / 2).mul_f64(f64::from(share) / f64::from(u32::MAX))
@@ -104,7 +105,8 @@ mod tests {
             let failure = Failure { sent, now, after, random: u64::MAX };
             let outage = Outage::next(None, failure, Retry::default());
             assert_eq!(outage.resume_at - now, Duration::from_millis(millis));
-            // A second request that was under way then changes nothing, unless its peer asks for more.
+            // A second request that was in progress at that time changes nothing, unless its peer requests a longer
+            // pause.
             let again =
                 Outage::next(Some(outage), Failure { after: None, ..failure }, Retry::default());
             assert_eq!(again.resume_at, outage.resume_at);

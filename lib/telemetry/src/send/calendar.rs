@@ -1,12 +1,12 @@
-//! Dates as HTTP and RFC 3339 write them, to and from seconds since 1970.
+//! Converts dates of HTTP and RFC 3339 to and from seconds since 1970.
 //!
-//! Deliberately absent: zones, leap seconds, and the two obsolete forms of HTTP dates.
+//! Deliberately absent: time zones, leap seconds, and the two obsolete forms of HTTP dates.
 
 const DAY_SECONDS: u64 = 86_400;
 const MONTHS: [&str; 12] =
     ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
 
-/// Seconds since 1970 of a date like `Sun, 06 Nov 1994 08:49:37 GMT`.
+/// Parses a date like `Sun, 06 Nov 1994 08:49:37 GMT` to seconds since 1970.
 pub(crate) fn read_http_date(text: &str) -> Option<u64> {
     let mut words = text.split_ascii_whitespace().skip(1);
     let day: u64 = words.next()?.parse().ok()?;
@@ -21,7 +21,7 @@ pub(crate) fn read_http_date(text: &str) -> Option<u64> {
     Some(days(year, month, day) * DAY_SECONDS + hour * 3600 + minute * 60 + second)
 }
 
-/// A time like `1994-11-06T08:49:37.000000000Z`.
+/// Formats a time like `1994-11-06T08:49:37.000000000Z`.
 pub(crate) fn write_rfc3339(unix_nanos: u64) -> String {
     let (seconds, nanos) = (unix_nanos / 1_000_000_000, unix_nanos % 1_000_000_000);
     let (year, month, day) = date(seconds / DAY_SECONDS);
@@ -30,7 +30,7 @@ pub(crate) fn write_rfc3339(unix_nanos: u64) -> String {
     format!("{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}.{nanos:09}Z")
 }
 
-/// Days from 1970 to a date. Years begin in March here, so that the odd day is the last of a year.
+/// Returns the days from 1970 to a date. Years begin in March here, so that the leap day is the last of a year.
 fn days(year: u64, month: u64, day: u64) -> u64 {
     let year = if month <= 2 { year - 1 } else { year };
     let (era, of_era) = (year / 400, year % 400);

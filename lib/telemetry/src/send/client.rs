@@ -1,8 +1,8 @@
-//! One OTLP endpoint, spoken to over gRPC or HTTP with the bytes that are given.
+//! A client of one OTLP endpoint: sends encoded requests over gRPC or HTTP.
 //!
 //! Both transports are POST requests of one `hyper` client, over HTTP/2 with gRPC's framing or over HTTP/1, so that
-//! there is one connector, one TLS and one reading of failures. Connections are made when they are needed and kept.
-//! Deliberately absent: retries and batches, which are the lane's.
+//! they share one connector, one TLS configuration and one mapping of failures. Connections are opened on demand and
+//! kept alive. Deliberately absent: retries and batches, which belong to the lane.
 
 use std::{
     cmp::Reverse,
@@ -31,17 +31,17 @@ use super::{
 };
 use crate::plan::{Compression, Header, Otlp, Secret, Signal, Transport, shown};
 
-/// How much of an answer's body is read.
+/// The maximum number of bytes of a response body that are read.
 const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// How long an unused connection is kept: less than the usual 60 s and more of servers and balancers.
+/// How long an idle connection is kept: less than the usual 60 s or more of servers and load balancers.
 const IDLE_MAX: Duration = Duration::from_secs(50);
-/// Shorter words are in every sentence, and no secrets.
+/// The minimum length of a secret: shorter words occur in every sentence, and are not secrets.
 const SECRET_BYTES_MIN: usize = 3;
 
 type Connector = HttpsConnector<HttpConnector>;
 type Connections = legacy::Client<Connector, Full<Bytes>>;
 
-/// One OTLP endpoint. Used on the runtime of one lane.
+/// A client of one OTLP endpoint. Used on the runtime of one lane.
 pub(crate) struct Client {
     transport: Transport,
     compression: Compression,
@@ -51,13 +51,13 @@ pub(crate) struct Client {
     metrics: Uri,
     headers: HeaderMap,
     secrets: Vec<Secret>,
-    /// Whether something of each signal was accepted.
+    /// Whether a request of each signal was accepted.
     accepted: [AtomicBool; 3],
     connector: Connector,
     connections: Mutex<Connections>,
 }
 
-/// Why an endpoint cannot be spoken to at all.
+/// Why a client cannot be created.
 #[derive(Debug, Error)]
 pub(crate) enum ClientError {
     #[error("cannot read {what} from `{}`: {source}; expected a PEM file", path.display())]
@@ -77,7 +77,7 @@ pub(crate) enum ClientError {
 }
 
 impl Client {
-    /// Reads the files that the plan names; nothing is connected yet.
+    /// Reads the files that the plan names; opens no connection.
     pub(crate) fn new(otlp: &Otlp, user_agent: &str) -> Result<Self, ClientError> {
         let uris =
             Signal::ALL.map(|signal| destination(otlp.transport, otlp.endpoint(signal), signal));
@@ -101,7 +101,7 @@ impl Client {
         })
     }
 
-    /// Sends an export request, given uncompressed, and says what came of it.
+    /// Sends an export request, given uncompressed, and returns the outcome.
     pub(crate) async fn send(&self, signal: Signal, message: Bytes) -> Answer {
         let uri = self.uri(signal);
         let place = shown(uri);
@@ -143,8 +143,8 @@ impl Client {
         let connections = self.connections.lock().expect("no panic under this lock").clone();
         let mut sent = connections.request(request()).await;
         if sent.as_ref().is_err_and(|error| has_only_waited(error)) {
-            // It waited for a connection that another request failed to make; nothing of it was sent, and only who makes
-            // the connection hears why there is none.
+            // The request waited for a connection that another request failed to open. None of it was sent, and only
+            // the request that opens the connection gets the error.
             sent = connections.request(request()).await;
         }
         let (head, body) = match sent {
@@ -163,7 +163,8 @@ impl Client {
         }
     }
 
-    /// Leaves connections on which a request hung: a peer that is gone without a word would hang the next one too.
+    /// Drops connections on which a request timed out: a peer that vanished without closing them would block the next
+    /// request too.
     fn reconnect(&self) {
         let new = connections(self.transport, self.connector.clone());
         *self.connections.lock().expect("no panic under this lock") = new;
@@ -178,9 +179,10 @@ impl Client {
     }
 }
 
-/// What a peer may repeat of our headers, the longest first so that none hides but a part of another.
+/// Returns the secrets of our headers that a peer may repeat, the longest first, so that no secret hides only a part of
+/// another.
 fn secrets(otlp: &Otlp) -> Vec<Secret> {
-    // Not only as a whole: of `Bearer x` a peer repeats the `x`.
+    // Not only the full value: of `Bearer x` a peer repeats the `x`.
     let words = otlp.headers.iter().flat_map(|header| {
         let value = header.value.expose();
         value.split_ascii_whitespace().chain([value])
@@ -191,7 +193,7 @@ fn secrets(otlp: &Otlp) -> Vec<Secret> {
     words.into_iter().map(Secret::new).collect()
 }
 
-/// Where a signal is posted to.
+/// Returns the URL to which a signal is posted.
 fn destination(transport: Transport, endpoint: &Uri, signal: Signal) -> Result<Uri, ClientError> {
     let refused = || ClientError::Endpoint { endpoint: shown(endpoint) };
     if !matches!(endpoint.scheme_str(), Some("http" | "https")) || endpoint.host().is_none() {
@@ -204,7 +206,8 @@ fn destination(transport: Transport, endpoint: &Uri, signal: Signal) -> Result<U
     Uri::from_parts(parts).map_err(|_| refused())
 }
 
-/// Whether a request ended before it had a connection. The pool's own error is private; its words are all there is.
+/// Returns whether a request ended before it had a connection. The pool's own error type is private; only its text is
+/// available.
 fn has_only_waited(error: &(dyn std::error::Error + 'static)) -> bool {
     let mut error = error;
     while let Some(source) = error.source() {
@@ -213,8 +216,8 @@ fn has_only_waited(error: &(dyn std::error::Error + 'static)) -> bool {
     error.to_string() == "request was canceled"
 }
 
-/// What every request carries. Ours come last, since a request with another content type would mean something else; only
-/// the agent's name may be the user's.
+/// Returns the headers of every request. Ours are set last, because another content type would change the meaning of
+/// the request; the user may only override the user agent.
 fn headers(otlp: &Otlp, user_agent: &str) -> Result<HeaderMap, ClientError> {
     let mut headers = HeaderMap::new();
     let agent = HeaderValue::from_str(user_agent);
@@ -237,7 +240,7 @@ fn headers(otlp: &Otlp, user_agent: &str) -> Result<HeaderMap, ClientError> {
             }
         }
     }
-    // The body's own length and framing are the connection's business.
+    // The connection sets the length and the framing of the body.
     for name in [header::CONTENT_LENGTH, header::TRANSFER_ENCODING, header::CONNECTION] {
         headers.remove(name);
     }
@@ -264,7 +267,7 @@ fn connections(transport: Transport, connector: Connector) -> Connections {
         .build(connector)
 }
 
-/// The body as far as it is looked at, and the trailers, which stand behind it.
+/// Reads the body up to the limit, and the trailers, which come after it.
 async fn read(
     mut body: Incoming,
     transport: Transport,

@@ -1,7 +1,8 @@
-//! Requests that were refused for good, kept in a folder so that a person can look at them and send them again.
+//! Permanently rejected requests, stored in a folder so that a person can inspect them and send them again.
 //!
-//! A letter is two files: `….otlp`, the request as it would be posted to an OTLP endpoint over HTTP, and `….txt`, why it
-//! is here. The folder is bounded in bytes; the oldest letters make room. Deliberately absent: sending them again.
+//! A dead letter is two files: `….otlp`, the request as it would be posted to an OTLP endpoint over HTTP, and `….txt`,
+//! the reason. The size of the folder is limited; the oldest letters are deleted to make room. Deliberately absent:
+//! sending them again.
 
 use std::{
     collections::BTreeMap,
@@ -12,9 +13,9 @@ use std::{
 
 use super::part::{Letter, LetterKind};
 
-/// How many bytes of letters are kept.
+/// The maximum number of bytes of stored letters.
 pub(crate) const LETTERS_BYTES_MAX: u64 = 64 * 1024 * 1024;
-/// What a small file costs on most disks; without it a million small letters would count as little.
+/// The disk space of a small file on most disks; without it a million small letters would count as little.
 const FILE_BYTES_MIN: u64 = 4096;
 
 /// The folder of one exporter.
@@ -22,7 +23,7 @@ const FILE_BYTES_MIN: u64 = 4096;
 pub(crate) struct DeadLetters {
     folder: PathBuf,
     bytes_max: u64,
-    /// Bytes of each letter by its name without ending, oldest first; `None` before the folder was looked at.
+    /// The bytes of each letter by its name without extension, oldest first; `None` before the folder was listed.
     known: Option<BTreeMap<String, u64>>,
     sequence: u64,
 }
@@ -32,7 +33,7 @@ impl DeadLetters {
         Self { folder, bytes_max, known: None, sequence: 0 }
     }
 
-    /// Keeps a letter; says how many old ones made room for it, whether it could be kept or not.
+    /// Stores a letter. Returns how many old letters were deleted to make room, also if storing failed.
     pub(crate) fn keep(
         &mut self,
         request: &[u8],
@@ -43,7 +44,7 @@ impl DeadLetters {
         let cost = cost(request.len() as u64) + cost(text.len() as u64);
         let mut removed = 0;
         let kept = self.enter().and_then(|()| {
-            // Before anything is written: where the disk is full, it is by what makes room.
+            // Before writing: if the disk is full, deleting old letters makes room.
             self.make_room(cost, &mut removed)?;
             let name = self.write(request, &text, letter, now)?;
             self.known.get_or_insert_default().insert(name, cost);
@@ -52,7 +53,7 @@ impl DeadLetters {
         (removed, kept)
     }
 
-    /// Makes the folder, and sees what is in it.
+    /// Creates the folder, and lists its letters.
     fn enter(&mut self) -> io::Result<()> {
         fs::create_dir_all(&self.folder)?;
         if self.known.is_none() {
@@ -64,7 +65,7 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Removes the oldest letters, until one of this cost fits or none is left.
+    /// Deletes the oldest letters, until one of this size fits or none is left.
     fn make_room(&mut self, cost: u64, removed: &mut u64) -> io::Result<()> {
         let known = self.known.get_or_insert_default();
         while known.values().sum::<u64>() + cost > self.bytes_max {
@@ -76,7 +77,7 @@ impl DeadLetters {
         Ok(())
     }
 
-    /// Writes both files, or none; says their name.
+    /// Writes both files, or none, and returns their name.
     fn write(
         &mut self,
         request: &[u8],
@@ -86,7 +87,7 @@ impl DeadLetters {
     ) -> io::Result<String> {
         let (mut file, name) = loop {
             let name = self.name(letter, now);
-            // Another process may use the same folder; `create_new` decides who has the name.
+            // Another process may use the same folder; `create_new` decides which process gets the name.
             match fs::File::create_new(self.folder.join(format!("{name}.otlp"))) {
                 Ok(file) => break (file, name),
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -96,7 +97,7 @@ impl DeadLetters {
         let written = io::Write::write_all(&mut file, request)
             .and_then(|()| fs::write(self.folder.join(format!("{name}.txt")), text));
         if let Err(error) = written {
-            // What is left in spite of it is found by the next start.
+            // A file that remains anyway is found at the next start.
             remove(&self.folder, &name).unwrap_or_default();
             return Err(error);
         }
@@ -114,7 +115,7 @@ impl DeadLetters {
     }
 }
 
-/// Removes the files of a letter.
+/// Deletes the files of a letter.
 fn remove(folder: &Path, name: &str) -> io::Result<()> {
     for ending in ["otlp", "txt"] {
         match fs::remove_file(folder.join(format!("{name}.{ending}"))) {
@@ -137,7 +138,7 @@ fn look(folder: &Path) -> io::Result<BTreeMap<String, u64>> {
     Ok(known)
 }
 
-/// The second word of a name.
+/// Parses the sequence number, which is the second part of a name.
 fn sequence(name: &str) -> Option<u64> {
     name.split('-').nth(1)?.parse().ok()
 }
@@ -203,7 +204,7 @@ mod tests {
     #[test]
     fn a_letter_that_cannot_be_written_leaves_nothing_behind_and_finds_room_made() {
         let folder = tempfile::tempdir().unwrap();
-        // Room for one.
+        // Room for one letter.
         let mut letters = DeadLetters::new(folder.path().to_owned(), 8 * 1024);
         let refused = letter(LetterKind::Refused);
         letters.keep(b"one", &refused, UNIX_EPOCH).1.unwrap();

@@ -1,13 +1,14 @@
-//! The work of a sender: what is sent when, and what is done about each answer.
+//! The delivery loop of a sender: which request is sent when, and the reaction to each response.
 //!
-//! A batch is read, cut into parts, and ends when all its parts have: only then is it counted and acknowledged. A part
-//! that has to be sent again goes back to the head of the queue; one that is refused is cut in two until what is refused
-//! stands alone. While the destination fails nothing new is begun, and one part at a time asks whether it is back. What
-//! fails with an error of the server itself again and again while others pass is refused, whatever the server calls it.
+//! A batch is read and split into parts. It ends when all its parts have ended: only then is it counted and
+//! acknowledged. A part to retry goes back to the head of the queue. A rejected part is bisected until the rejected
+//! item is isolated. While the destination fails no new part is started, and one part at a time probes whether it has
+//! recovered. A part that repeatedly fails with an internal server error while others succeed counts as rejected,
+//! regardless of the status.
 //!
-//! Each signal fails and comes back on its own, since a destination may take one of them only, and has a journal of its own. A
-//! journal with both is what an earlier plan left: there, what is read and refused stays open, up to a bound, and from there
-//! on the other signal waits as well. Deliberately absent: threads, clocks and sockets.
+//! Each signal fails and recovers on its own, because a destination may accept only one of them, and has its own
+//! journal. A journal with both signals is left by an earlier plan: there, rejected parts that were read stay open, up
+//! to a limit, and beyond it the other signal waits too. Deliberately absent: threads, clocks and sockets.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -32,35 +33,35 @@ use super::{
 };
 use crate::plan::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX, Destination, Exporter, Retry, Signal};
 
-/// How long requests under way may still be answered when the sender ends: a living peer needs less, and each answer
-/// that is waited for is a batch that is not sent twice.
+/// The grace period for requests in progress when the sender ends: a healthy peer needs less, and each response that
+/// arrives prevents that a batch is sent twice.
 const GRACE: Duration = Duration::from_millis(500);
-/// How many times a part may fail alone, with others accepted in between, until it is looked at as refused.
+/// The number of times that a part may fail, with others accepted in between, until it counts as rejected.
 const ALONE_MAX: u32 = 3;
-/// How many batches, of how many bytes, may be open while one signal of a journal is refused and the other is delivered. Of
-/// these the next sender sends again what was delivered.
+/// The maximum number of open batches, and of their bytes, while one signal of a journal is rejected and the other is
+/// delivered. The next sender sends the delivered items of these batches again.
 const OPEN_MAX: usize = 64;
 const OPEN_BYTES_MAX: usize = 8 * BATCH_BYTES_MAX;
-/// After how many accepted requests a larger one is tried.
+/// The number of accepted requests after which a larger one is tried.
 const GROW_AFTER: u32 = 16;
-/// How long to sleep where only an answer or a word from outside can change anything.
+/// The sleep time if only a response or a control signal can change anything.
 const SLEEP_MAX: Duration = Duration::from_secs(3600);
 
-/// The work of a sender.
+/// The delivery loop of a sender.
 pub(crate) struct DeliveryLoop {
     shared: SenderState,
     control: Arc<Control>,
-    /// Of dead letters: their kinds are news once, not after each success.
+    /// Notices about dead letters: each kind is reported once, not after each success.
     notices: Notices,
     throttle: Duration,
     concurrency: usize,
     retry: Retry,
-    /// The most bytes of a batch; smaller after the destination has refused one for its size, and then slowly larger
-    /// again: it may have been one odd item, or another limit by now.
+    /// The maximum bytes of a batch. It shrinks after the destination has rejected one for its size, and then slowly
+    /// grows again: a single odd item may have been the cause, or the limit may have changed.
     bytes_max: usize,
-    /// How many requests were accepted since the size of batches last changed.
+    /// The number of accepted requests since the size of batches last changed.
     fitting: u32,
-    /// Parts that are to be sent.
+    /// The parts to send.
     queue: VecDeque<Part>,
     works: HashMap<u64, Work>,
     next_id: u64,
@@ -68,22 +69,22 @@ pub(crate) struct DeliveryLoop {
     sent: HashMap<Id, (Part, Instant)>,
     spans: Way,
     logs: Way,
-    /// Items that were read and not acknowledged.
+    /// The number of items that were read and not acknowledged.
     taken: u64,
     /// Whether a further batch would be full.
     is_full: bool,
     is_draining: bool,
-    /// When a batch that is not full may go.
+    /// When a batch that is not full may be sent.
     due_at: Instant,
-    /// When to look for one even if the journal says nothing.
+    /// When to poll the journal even without a notification.
     look_at: Instant,
 }
 
-/// How one signal fares.
+/// The delivery state of one signal.
 #[derive(Default)]
 struct Way {
     outage: Option<Outage>,
-    /// How many requests were accepted.
+    /// The number of accepted requests.
     accepted: u64,
 }
 
@@ -117,7 +118,7 @@ impl DeliveryLoop {
         }
     }
 
-    /// Works until it is told to stop; then what has not ended is unread again.
+    /// Runs until it is stopped; then batches that have not ended become unread again.
     pub(crate) async fn run(mut self, mut push: Option<Push>) {
         let stop_by = loop {
             let now = self.now();
@@ -132,7 +133,8 @@ impl DeliveryLoop {
                 }
             }
             if self.control.take_full() {
-                // Below the least look the journal wakes at the first item, so that nobody looks in vain.
+                // Below `LOOK_MIN` the journal wakes the sender at the first item, so that it never polls in vain. This
+                // is not a full batch.
                 self.is_full |= self.throttle >= LOOK_MIN;
                 self.look_at = self.due_at;
             }
@@ -157,7 +159,7 @@ impl DeliveryLoop {
         }
     }
 
-    /// Gives requests under way a moment, then leaves the rest to the next sender.
+    /// Waits briefly for requests in progress, then leaves the rest to the next sender.
     async fn finish(&mut self, stop_by: Instant) {
         let until = stop_by.min(self.now() + GRACE);
         while let Ok(Some(ended)) =
@@ -173,7 +175,7 @@ impl DeliveryLoop {
         (self.shared.host.now)()
     }
 
-    /// Whether everything that was read has ended, and nothing more was there.
+    /// Returns whether no part is queued and no request is in progress.
     fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.under_way.is_empty()
     }
@@ -186,7 +188,7 @@ impl DeliveryLoop {
         if signal == Signal::Logs { &mut self.logs } else { &mut self.spans }
     }
 
-    /// When something is to be done even if nothing happens.
+    /// Returns when to wake up even if no event occurs.
     fn wake_at(&self, now: Instant) -> Instant {
         let has_room = self.under_way.len() < self.concurrency && self.may_read(now);
         let look_at = if has_room { self.look_at } else { now + SLEEP_MAX };
@@ -195,14 +197,14 @@ impl DeliveryLoop {
         resume_at.min().map_or(look_at, |resume_at| resume_at.min(look_at))
     }
 
-    /// Whether a part of this signal may be sent: always, or one at a time that asks whether the destination is back.
+    /// Returns whether a part of this signal may be sent: always, or during an outage one at a time, as a probe.
     fn may_start(&self, signal: Signal, now: Instant) -> bool {
         self.way(signal).outage.is_none_or(|outage| {
             now >= outage.resume_at && self.sent.values().all(|(part, _)| part.signal != signal)
         })
     }
 
-    /// Whether a further batch may be read: there is something to do with it, and not too much is open.
+    /// Returns whether a further batch may be read: a part of it could be sent, and not too many batches are open.
     fn may_read(&self, now: Instant) -> bool {
         let is_wanted = self.may_start(Signal::Spans, now) || self.may_start(Signal::Logs, now);
         let open_bytes = || self.works.values().map(|work| work.batch.bytes()).sum::<usize>();
@@ -210,7 +212,7 @@ impl DeliveryLoop {
         is_wanted && (self.queue.is_empty() || is_little())
     }
 
-    /// Starts what may be started.
+    /// Starts the requests that may be started.
     fn fill(&mut self, now: Instant) {
         while self.under_way.len() < self.concurrency {
             match self.next_part(now) {
@@ -224,7 +226,7 @@ impl DeliveryLoop {
     fn next_part(&mut self, now: Instant) -> Option<Part> {
         let mut at = self.queue.iter().position(|part| self.may_start(part.signal, now))?;
         let Part { signal, doubt, .. } = self.queue[at];
-        // Whether the fault is this part's or the server's, another part will tell.
+        // Another part shows whether this part or the server is the cause.
         let is_doubtful = doubt.is_some() && self.way(signal).outage.is_some();
         let queued = self.queue.iter().filter(|part| part.signal == signal).count();
         if is_doubtful
@@ -242,7 +244,7 @@ impl DeliveryLoop {
         self.is_full || self.is_draining || now >= self.look_at
     }
 
-    /// Reads a batch into the queue; `false` if there is none.
+    /// Reads a batch into the queue; returns `false` if there is none.
     fn read(&mut self, now: Instant) -> bool {
         self.look_at = now + self.throttle.max(LOOK_MIN);
         let lane = &self.shared.lane;
@@ -317,7 +319,7 @@ impl DeliveryLoop {
                 let hold = if self.is_draining { self.retry.max } else { HOLD };
                 let way = self.way_mut(part.signal);
                 way.outage = Some(Outage::until(now, now + hold));
-                // Perhaps it is but this part that is refused, in words that do not say so.
+                // Perhaps only this part is rejected, with a status that does not show it.
                 part.doubt.get_or_insert(Doubt { accepted: way.accepted, alone: 0 });
                 self.again(part, why);
             }
@@ -337,7 +339,8 @@ impl DeliveryLoop {
         }
     }
 
-    /// The destination answered something sensible. Whatever was wrong with this signal when this was sent is over.
+    /// Records a valid response of the destination. It ends an outage of this signal that existed when the request was
+    /// sent.
     fn is_well(&mut self, signal: Signal, sent: Instant) {
         if self.way_mut(signal).outage.take_if(|outage| outage.is_over(sent)).is_some() {
             self.in_turn(|tally| tally.set_trouble(signal, None));
@@ -349,14 +352,14 @@ impl DeliveryLoop {
         }
     }
 
-    /// Notes something, unless it is another sender's turn.
+    /// Updates the tally, unless another sender has taken over the lane.
     fn in_turn(&self, note: impl FnOnce(&Tally)) {
         if self.shared.lane.is_turn(self.shared.turn) {
             note(&self.shared.lane.tally);
         }
     }
 
-    /// One more request was accepted: after some, larger ones are tried again.
+    /// Counts an accepted request: after some of them, larger batches are tried again.
     fn grow(&mut self) {
         self.fitting += 1;
         if self.fitting >= GROW_AFTER {
@@ -365,13 +368,15 @@ impl DeliveryLoop {
         }
     }
 
-    /// Whether a part has failed so often while others passed that the fault must be its own. Only for errors that are
-    /// the server's own: OTLP counts them as final, and a Collector answers so to what its own destination refuses.
+    /// Returns whether a part has failed so often while others succeeded that the part must be the cause. Only for
+    /// internal server errors: OTLP treats them as permanent, and a Collector returns them for data that its own
+    /// destination rejects.
     fn fails_alone(&self, part: &mut Part, kind: WhyKind) -> bool {
         if !matches!(kind, WhyKind::Status(500) | WhyKind::Grpc(2 | 13)) {
             return false;
         }
-        // Of its own signal: the server may have another way for each, and only one of them is broken.
+        // Counts its own signal only: the server may process each signal separately, and only one of them may be
+        // broken.
         let accepted = self.way(part.signal).accepted;
         let doubt = part.doubt.get_or_insert(Doubt { accepted, alone: 0 });
         if accepted > doubt.accepted {
@@ -389,7 +394,7 @@ impl DeliveryLoop {
         }
     }
 
-    /// Looks in both halves for what is refused; a single item is.
+    /// Bisects a rejected part; a single item is the rejected one.
     fn halve(&mut self, part: &Part, kind: LetterKind, why: &Why) {
         let work = self.works.get_mut(&part.id).expect("a part's work is open");
         match work.halve(part) {
@@ -407,7 +412,7 @@ impl DeliveryLoop {
         }
     }
 
-    /// Ends a part, and its work with the last one.
+    /// Ends a part, and its batch with the last part.
     fn settle(&mut self, part: &Part, end: impl FnOnce(&mut Work, &Part)) {
         let work = self.works.get_mut(&part.id).expect("a part's work is open");
         end(work, part);
@@ -416,7 +421,7 @@ impl DeliveryLoop {
         }
     }
 
-    /// Counts and acknowledges a batch all of which has ended.
+    /// Counts and acknowledges a batch after all its parts have ended.
     fn close(&mut self, id: u64) {
         let Some(work) = self.works.remove(&id) else { return };
         self.taken -= work.batch.items();
@@ -427,7 +432,8 @@ impl DeliveryLoop {
         self.keep_letters(&work);
         lane.acknowledge(turn, &work.batch, |tally, fresh| {
             let (spans, logs) = (tally.ends(Signal::Spans), tally.ends(Signal::Logs));
-            // All of it is fresh, unless the journal has lost some meanwhile: what is counted there is not counted here.
+            // All items are fresh, unless the journal has lost some meanwhile: items that the journal counts are not
+            // counted here.
             let mut left = fresh;
             for (counter, ended) in [
                 (&spans.delivered, work.spans.delivered),
@@ -473,7 +479,7 @@ impl DeliveryLoop {
     }
 }
 
-/// Waits for a push that is under way; for ever where none is.
+/// Waits for a push in progress; never completes if there is none.
 async fn pushed(push: &mut Option<Push>) {
     match push {
         Some(push) if !push.is_still() => push.ended().await,

@@ -1,7 +1,7 @@
-//! The little of gRPC that a unary call needs: a frame of five bytes, some headers, and a status in the trailers.
+//! The subset of gRPC that a unary call needs: a frame of five bytes, some headers, and a status in the trailers.
 //!
-//! Written out instead of taken from a gRPC library: that reads a peer's malformed trailer by panicking, and whether it
-//! lets another connector do TLS depends on features that any crate of the program may turn on. Deliberately absent:
+//! Implemented here instead of with a gRPC library: the library panics on a malformed trailer of a peer, and whether it
+//! allows another connector for TLS depends on features that any crate of the program may enable. Deliberately absent:
 //! streams, services and generated code.
 
 use std::{borrow::Cow, time::Duration};
@@ -21,10 +21,10 @@ use crate::plan::{Compression, Signal};
 const STATUS: HeaderName = HeaderName::from_static("grpc-status");
 const MESSAGE: HeaderName = HeaderName::from_static("grpc-message");
 const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
-/// How much a compressed answer may become.
+/// The maximum size of a decompressed response.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024;
 
-/// The method of a signal.
+/// Returns the method path of a signal.
 pub(crate) fn path(signal: Signal) -> &'static str {
     match signal {
         Signal::Spans => "/opentelemetry.proto.collector.trace.v1.TraceService/Export",
@@ -33,24 +33,24 @@ pub(crate) fn path(signal: Signal) -> &'static str {
     }
 }
 
-/// Adds what makes a request a call.
+/// Adds the headers of a gRPC call.
 pub(crate) fn add_headers(headers: &mut HeaderMap, compression: Compression, timeout: Duration) {
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/grpc"));
     headers.insert(header::TE, HeaderValue::from_static("trailers"));
     let gzip = HeaderValue::from_static("gzip");
-    // Some servers answer in the encoding of the request, asked or not.
+    // Some servers respond in the encoding of the request, even if it was not requested.
     headers.insert("grpc-accept-encoding", gzip.clone());
     headers.remove("grpc-encoding");
     if compression == Compression::Gzip {
         headers.insert("grpc-encoding", gzip);
     }
-    // At most eight digits are allowed; a timeout that has more in milliseconds is longer than a day.
+    // gRPC allows at most eight digits; a timeout with more digits in milliseconds is longer than a day.
     let millis = timeout.as_millis().clamp(1, 99_999_999) as u64;
     let value = HeaderValue::from_str(&format!("{millis}m")).expect("digits and a letter");
     headers.insert("grpc-timeout", value);
 }
 
-/// A message behind its flag and length.
+/// Encodes a message behind its flag and length.
 pub(crate) fn frame(message: &[u8], compression: Compression) -> Vec<u8> {
     let mut out = Vec::with_capacity(5 + message.len());
     out.push(u8::from(compression == Compression::Gzip));
@@ -62,20 +62,20 @@ pub(crate) fn frame(message: &[u8], compression: Compression) -> Vec<u8> {
             out
         }
     };
-    // What is longer than gRPC can say is far over every server's limit, and refused as that.
+    // A message that is longer than gRPC can represent is far over every server's limit, and is rejected as such.
     let length = u32::try_from(out.len() - 5).unwrap_or(u32::MAX);
     out[1..5].copy_from_slice(&length.to_be_bytes());
     out
 }
 
-/// What a response says.
+/// Maps a response to an outcome.
 pub(crate) fn answer(
     peer: Peer<'_>,
     head: &http::response::Parts,
     trailers: Option<&HeaderMap>,
     body: &[u8],
 ) -> Answer {
-    // A refusal may stand in the headers alone.
+    // A rejection may have its status in the headers alone.
     let status = trailers.filter(|it| it.contains_key(STATUS)).unwrap_or(&head.headers);
     let code = status.get(STATUS).and_then(|code| code.to_str().ok()?.trim().parse::<i32>().ok());
     let text = |name| status.get(name).map(HeaderValue::as_bytes).unwrap_or_default();
@@ -89,7 +89,7 @@ pub(crate) fn answer(
     }
 }
 
-/// The message of a response; none where it cannot be read, since the status has said all that matters.
+/// Returns the message of a response; empty if it cannot be read, because the status is sufficient.
 fn message(body: &[u8]) -> Cow<'_, [u8]> {
     match body.split_first_chunk::<5>() {
         Some(([0, ..], message)) => Cow::Borrowed(message),
@@ -119,7 +119,7 @@ fn percent_decoded(text: &[u8]) -> String {
     String::from_utf8_lossy(&out).into_owned()
 }
 
-/// Decodes base64 with or without padding; `None` for anything else.
+/// Decodes base64 with or without padding; returns `None` for anything else.
 fn base64(text: &[u8]) -> Option<Vec<u8>> {
     let text = text.trim_ascii_end();
     let engine = if text.iter().any(|byte| b"-_".contains(byte)) {

@@ -1,4 +1,4 @@
-//! What one exporter keeps when its sender is exchanged.
+//! The state of one exporter that outlives its senders.
 
 use std::{
     path::PathBuf,
@@ -12,22 +12,22 @@ use super::{
     tally::Tally,
 };
 
-/// What one exporter keeps when its sender is exchanged: what is queued, what was counted, what was refused.
+/// The state of one exporter that outlives its senders: queued items, counters, dead letters.
 #[derive(Debug)]
 pub(crate) struct Lane {
     pub(crate) journal: Arc<Journal>,
     pub(crate) tally: Arc<Tally>,
-    /// Without a folder dead letters are only counted.
+    /// Without a folder, dead letters are only counted.
     pub(crate) dead_letters: Option<Mutex<DeadLetters>>,
-    /// The number of the sender whose turn it is. Held while it does something to the journal: one that outlived its
-    /// time, because it hung where nothing could end it, must not disturb the next.
+    /// The number of the current sender. Locked while that sender changes the journal: an old sender that could not be
+    /// stopped, because it is blocked, must not disturb the next one.
     turn: Mutex<u64>,
-    /// Held while an end is counted here and in the journal, so that the two never differ for a reader of both.
+    /// Locked while an outcome is counted here and in the journal, so that a reader of both sees consistent numbers.
     counting: Mutex<()>,
 }
 
 impl Lane {
-    /// A lane over this journal. Dead letters go to this folder, which is made when the first comes.
+    /// Creates a lane over this journal. Dead letters go to this folder, which is created with the first letter.
     pub(crate) fn new(journal: Arc<Journal>, dead_letters: Option<PathBuf>) -> Self {
         let letters = |folder| Mutex::new(DeadLetters::new(folder, LETTERS_BYTES_MAX));
         Self {
@@ -39,8 +39,8 @@ impl Lane {
         }
     }
 
-    /// Begins the turn of another sender, whose number this is: what the last one had read is unread again, and what
-    /// troubled it is no trouble of the new one.
+    /// Starts a new sender, and returns its number: batches that the last sender had read become unread again, and its
+    /// failure reasons are cleared.
     pub(crate) fn begin(&self) -> u64 {
         let mut turn = self.turn.lock().expect("no panic under this lock");
         *turn += 1;
@@ -49,18 +49,18 @@ impl Lane {
         *turn
     }
 
-    /// Whether it is this sender's turn.
+    /// Returns whether this is the current sender.
     pub(crate) fn is_turn(&self, turn: u64) -> bool {
         *self.turn.lock().expect("no panic under this lock") == turn
     }
 
-    /// The next batch; none where it is another sender's turn.
+    /// Returns the next batch; `None` for a sender that is not the current one.
     pub(crate) fn read(&self, turn: u64, items_max: u64, bytes_max: usize) -> Option<Batch> {
         let current = self.turn.lock().expect("no panic under this lock");
         (*current == turn).then(|| self.journal.read(items_max, bytes_max)).flatten()
     }
 
-    /// What was read and not acknowledged is unread again, unless it is another sender's turn.
+    /// Makes batches unread again that were read and not acknowledged, unless another sender is the current one.
     pub(crate) fn rewind(&self, turn: u64) {
         let current = self.turn.lock().expect("no panic under this lock");
         if *current == turn {
@@ -68,8 +68,8 @@ impl Lane {
         }
     }
 
-    /// Acknowledges a batch and counts those of its items that were not before. Where it is another sender's turn
-    /// nothing is: what was delivered is queued in the books, and is sent again.
+    /// Acknowledges a batch and counts those of its items that were not acknowledged before. Does nothing if another
+    /// sender is the current one: the delivered items still count as queued, and are sent again.
     pub(crate) fn acknowledge(&self, turn: u64, batch: &Batch, count: impl FnOnce(&Tally, u64)) {
         let current = self.turn.lock().expect("no panic under this lock");
         if *current != turn {
@@ -82,12 +82,12 @@ impl Lane {
         }
     }
 
-    /// Ends the journal; later acknowledgements change nothing.
+    /// Closes the journal; later acknowledgements have no effect.
     pub(crate) fn close(&self) {
         self.journal.close();
     }
 
-    /// The journal's counts, and of the same moment what became of those that were acknowledged: delivered, rejected.
+    /// Returns the counts of the journal, and in the same snapshot the numbers of delivered and rejected items.
     pub(crate) fn counts(&self) -> (journal::Counts, u64, u64) {
         let _counting = self.counting.lock().expect("no panic under this lock");
         (self.journal.counts(), self.tally.delivered(), self.tally.rejected())

@@ -1,7 +1,7 @@
-//! Items as lines of text, for standard output and for log files: local use, where no collector is.
+//! Formats items as lines of text, for standard output and for log files: for local use without a collector.
 //!
-//! `time kind name key=value…`. Deliberately absent: colours, rotation (a file that is moved away is made anew), and any
-//! promise that a program can read the lines back; that is what OTLP is for.
+//! `time kind name key=value…`. Deliberately absent: colours, rotation (a file that is moved away is created again),
+//! and any guarantee that a program can parse the lines; OTLP is for that.
 
 use std::{
     fmt::Write as _,
@@ -28,7 +28,7 @@ use super::{
 };
 use crate::plan::Signal;
 
-/// Where lines go.
+/// The destination of lines.
 #[derive(Debug)]
 pub(crate) enum Lines {
     Stdout,
@@ -69,7 +69,7 @@ fn to_file(path: &Path, text: &str) -> io::Result<()> {
     fs::OpenOptions::new().create(true).append(true).open(path)?.write_all(text.as_bytes())
 }
 
-/// A line for each item.
+/// Formats a line for each item.
 fn text(signal: Signal, request: &[u8]) -> Result<String, DecodeError> {
     let mut out = String::new();
     match signal {
@@ -207,7 +207,7 @@ fn value(any: &AnyValue) -> String {
     }
 }
 
-/// A text as it is, or in quotes where it would not be one word of one line.
+/// Returns a text unchanged, or in quotes if it is not a single word on one line.
 fn shown(text: &str) -> String {
     let is_plain = |it: char| !it.is_whitespace() && !it.is_control() && !"\"=".contains(it);
     if !text.is_empty() && text.chars().all(is_plain) {

@@ -1,9 +1,9 @@
-//! From the journal to the destination: clients, answers, and the lane that loses nothing on the way.
+//! From the journal to the destination: clients, responses, and the lane that loses no item on the way.
 //!
-//! One exporter has one [`Lane`], which outlives its senders, and one [`Sender`], a thread with a runtime of its own. The
-//! thread reads batches from the lane's journal, sends them, and acts on each answer until every item has ended: as
-//! delivered, or as rejected with a dead letter. Metrics are pushed from the same thread, past the journal.
-//! Deliberately absent: what is sent (`encode`, `record`), and what is kept how (`journal`).
+//! One exporter has one [`Lane`], which outlives its senders, and one [`Sender`], a thread with its own runtime. The
+//! thread reads batches from the lane's journal, sends them, and acts on each response until every item has ended: as
+//! delivered, or as rejected with a dead letter. The same thread pushes metrics, without the journal. Deliberately
+//! absent: encoding (`encode`, `record`), and storage (`journal`).
 
 mod answer;
 mod backoff;
@@ -37,26 +37,26 @@ pub(crate) use self::{
 };
 use crate::metrics;
 
-/// How long a destination is left alone that nothing but an operator can help.
+/// The pause for a destination that only an operator can fix.
 const HOLD: Duration = Duration::from_secs(10);
 
-/// Who is told what an operator should know: an exporter's name, and a message.
+/// The callback for notices to an operator: the name of an exporter, and a message.
 pub(crate) type NoticeFn = Arc<dyn Fn(&str, &str) + Send + Sync>;
 
-/// What a sender needs of the world.
+/// The dependencies of a sender.
 #[derive(Clone)]
 pub(crate) struct SendHost {
     /// The monotonic clock.
     pub(crate) now: fn() -> Instant,
-    /// The calendar's clock, for the names of dead letters.
+    /// The wall clock, for the names of dead letters.
     pub(crate) wall: fn() -> SystemTime,
-    /// Dice, for the jitter of waits.
+    /// The random number source, for the jitter of pauses.
     pub(crate) random: fn() -> u64,
-    /// Who we are to the peer.
+    /// The `User-Agent` of requests.
     pub(crate) user_agent: String,
-    /// Who is told what an operator should know.
+    /// The callback for notices to an operator.
     pub(crate) notice: NoticeFn,
-    /// What is pushed, where an exporter pushes metrics.
+    /// The reader of the metrics to push, if an exporter pushes metrics.
     pub(crate) metrics: Option<metrics::Reader>,
 }
 

@@ -1,4 +1,4 @@
-//! What a person is told of trouble: once for each change of it.
+//! Notices about failures to an operator: once for each change.
 
 use std::{
     collections::HashSet,
@@ -8,7 +8,7 @@ use std::{
 use super::{SendHost, answer::WhyKind};
 use crate::plan::Exporter;
 
-/// What one exporter has to say.
+/// The notices of one exporter.
 pub(crate) struct Notices {
     exporter: String,
     host: SendHost,
@@ -20,16 +20,16 @@ impl Notices {
         Self { exporter: exporter.name.clone(), host: host.clone(), said: HashSet::new() }
     }
 
-    /// Says it, unless something of this kind was said before.
+    /// Reports a message, unless one of this kind was reported before.
     pub(crate) fn say(&mut self, kind: WhyKind, message: &str) {
         if self.said.insert(kind) {
             let say = || (self.host.notice)(&self.exporter, message);
-            // It is the program's own function: whether it panics is no reason to deliver nothing any more.
+            // The callback belongs to the program: its panic must not stop delivery.
             drop(catch_unwind(AssertUnwindSafe(say)));
         }
     }
 
-    /// The trouble is over: the next is news again.
+    /// Resets the notices after a recovery: the next failure is reported again.
     pub(crate) fn clear(&mut self) {
         self.said.clear();
     }

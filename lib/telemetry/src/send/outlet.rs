@@ -1,4 +1,4 @@
-//! Where an exporter's requests go, whatever kind of destination it is.
+//! The writer of an exporter's requests, for every kind of destination.
 
 use bytes::Bytes;
 
@@ -9,7 +9,7 @@ use super::{
 };
 use crate::plan::{Destination, Signal};
 
-/// Where an exporter's requests go.
+/// The writer of an exporter's requests.
 pub(crate) enum RequestWriter {
     Otlp(Box<Client>),
     Lines(Lines),
@@ -24,7 +24,7 @@ impl RequestWriter {
         })
     }
 
-    /// Sends an export request, and says what came of it.
+    /// Sends an export request, and returns the outcome.
     pub(crate) async fn send(&self, signal: Signal, message: Bytes) -> Answer {
         match self {
             Self::Otlp(client) => client.send(signal, message).await,

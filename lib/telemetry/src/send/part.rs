@@ -1,6 +1,6 @@
-//! A batch of the journal while it is being delivered: the requests that it is cut into, and how they end.
+//! A batch of the journal during delivery: its requests, and their outcomes.
 //!
-//! Deliberately absent: sending, and what an answer means.
+//! Deliberately absent: sending, and the interpretation of a response.
 
 use std::ops::Range;
 
@@ -12,38 +12,38 @@ use crate::{
     record::{self, Item},
 };
 
-/// One request: a run of those items of a batch that are of one signal.
+/// A request: consecutive items of one signal in a batch.
 #[derive(Clone, Debug)]
 pub(crate) struct Part {
-    /// Which batch under way it belongs to.
+    /// The id of its batch.
     pub(crate) id: u64,
     pub(crate) signal: Signal,
-    /// Which records, counted among those of the signal.
+    /// The range of its records, counted among those of the signal.
     pub(crate) records: Range<usize>,
-    /// How many items are in it.
+    /// The number of its items.
     pub(crate) items: u64,
     pub(crate) body: Bytes,
     /// Whether it was sent before.
     pub(crate) is_repeated: bool,
-    /// Whether it may be its own fault that it failed.
+    /// Whether the part itself may be the cause of its failure.
     pub(crate) doubt: Option<Doubt>,
 }
 
-/// Whether it may be a part's own fault that it fails.
+/// The evidence that a part itself is the cause of its failures.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doubt {
-    /// How many requests were accepted when it last failed.
+    /// The number of accepted requests when it last failed.
     pub(crate) accepted: u64,
-    /// How many times it failed again although others were accepted since.
+    /// The number of times that it failed although other requests were accepted in between.
     pub(crate) alone: u32,
 }
 
-/// A batch under way.
+/// A batch during delivery.
 #[derive(Debug)]
 pub(crate) struct Work {
     pub(crate) id: u64,
     pub(crate) batch: Batch,
-    /// Parts that have not ended.
+    /// The number of parts that have not ended.
     pub(crate) open: usize,
     pub(crate) spans: ItemCounts,
     pub(crate) logs: ItemCounts,
@@ -51,14 +51,14 @@ pub(crate) struct Work {
     pub(crate) letters: Vec<Letter>,
 }
 
-/// How many items have ended how.
+/// The number of items by outcome.
 #[derive(Debug, Default)]
 pub(crate) struct ItemCounts {
     pub(crate) delivered: u64,
     pub(crate) rejected: u64,
 }
 
-/// What is kept of a refusal.
+/// A rejection, to be stored as a dead letter.
 #[derive(Debug)]
 pub(crate) struct Letter {
     pub(crate) signal: Signal,
@@ -67,19 +67,19 @@ pub(crate) struct Letter {
     pub(crate) message: String,
 }
 
-/// What a dead letter is.
+/// The kind of a dead letter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LetterKind {
-    /// An item that was refused for what it is.
+    /// An item that was rejected for its content.
     Refused,
-    /// An item that is larger than the destination takes.
+    /// An item that is larger than the limit of the destination.
     TooLarge,
-    /// A request of which some items, nobody knows which, were refused.
+    /// A request of which some unidentified items were rejected.
     Partial { rejected: u64, of: u64 },
 }
 
 impl Work {
-    /// Takes a batch up, and cuts it into a part for each signal in it.
+    /// Splits a batch into one part for each of its signals.
     pub(crate) fn new(id: u64, batch: Batch) -> (Self, Vec<Part>) {
         let unreadable = batch.records().filter(|it| record::read(it.bytes).is_none());
         let unreadable = unreadable.map(|it| u64::from(it.items)).sum();
@@ -96,7 +96,7 @@ impl Work {
         (work, parts)
     }
 
-    /// Cuts a part in two; `None` for one that is a single record.
+    /// Splits a part in two; `None` for a part with a single record.
     pub(crate) fn halve(&mut self, part: &Part) -> Option<[Part; 2]> {
         let Range { start, end } = part.records;
         if end - start < 2 {
@@ -112,7 +112,7 @@ impl Work {
         self.end(part, 0);
     }
 
-    /// Ends a part of which so many items are refused, and keeps what was said.
+    /// Ends a part with `rejected` rejected items, and stores the reason.
     pub(crate) fn refused(&mut self, part: &Part, rejected: u64, kind: LetterKind, said: &str) {
         let message = said.to_owned();
         let (signal, records) = (part.signal, part.records.clone());
@@ -127,7 +127,8 @@ impl Work {
         self.open -= 1;
     }
 
-    /// The letters to write, each with its request: what was refused item by item is one letter for each signal.
+    /// Returns the letters to write, each with its request: items that were rejected one by one share one letter for
+    /// each signal.
     pub(crate) fn dead_letters(&self) -> Vec<(Vec<u8>, Letter)> {
         let mut out = Vec::new();
         for signal in [Signal::Spans, Signal::Logs] {
@@ -158,7 +159,7 @@ impl Work {
     }
 }
 
-/// The records of a signal, with the items that each stands for.
+/// Returns the records of a signal, each with its number of items.
 fn items(batch: &Batch, signal: Signal) -> impl Iterator<Item = (Item<'_>, u64)> {
     batch
         .records()
@@ -166,7 +167,7 @@ fn items(batch: &Batch, signal: Signal) -> impl Iterator<Item = (Item<'_>, u64)>
         .filter(move |(item, _)| item.signal == signal)
 }
 
-/// The export request of some records of a signal.
+/// Builds the export request of some records of a signal.
 fn request(batch: &Batch, signal: Signal, ranges: &[Range<usize>]) -> Vec<u8> {
     let is_wanted = |at: &usize| ranges.iter().any(|range| range.contains(at));
     let wanted = items(batch, signal).enumerate().filter(|(at, _)| is_wanted(at));

@@ -1,8 +1,8 @@
-//! Metrics, pushed at an interval.
+//! Pushes metrics at an interval.
 //!
-//! They bypass the journal: each collection holds the sums so far, so a later one replaces an earlier one, and a push
-//! that is missed costs resolution only. The latest collection that has not arrived is kept and tried again until the
-//! next replaces it. Deliberately absent: halving and bisecting, for the same reason.
+//! Metrics bypass the journal: each collection contains cumulative sums, so a later one replaces an earlier one, and a
+//! missed push only costs resolution. The latest undelivered collection is kept and retried until the next one replaces
+//! it. Deliberately absent: splitting and bisecting, for the same reason.
 
 use std::{
     sync::Arc,
@@ -29,12 +29,12 @@ use crate::{
     plan::{Exporter, Retry, Signal},
 };
 
-/// The shortest interval that is kept to.
+/// The shortest supported interval.
 const INTERVAL_MIN: Duration = Duration::from_millis(10);
-/// How long the last push may take.
+/// The timeout of the last push.
 const FINISH_MAX: Duration = Duration::from_secs(2);
 
-/// Metrics, pushed at an interval.
+/// Pushes metrics at an interval.
 pub(crate) struct Push {
     reader: Reader,
     service_name: String,
@@ -46,7 +46,7 @@ pub(crate) struct Push {
     notices: Notices,
     /// When the next collection is due.
     next: Instant,
-    /// Whether a collection is wanted as soon as nothing is under way.
+    /// Whether a collection is due as soon as no push is in progress.
     is_wanted: bool,
     unsent: Option<ExportRequest>,
     outage: Option<Outage>,
@@ -60,24 +60,24 @@ struct ExportRequest {
     points: u64,
 }
 
-/// What came of a push: nothing where there was nothing to collect, an error where collecting failed.
+/// The result of a push: `None` if there was nothing to collect, an error if collecting failed.
 struct PushResult {
     sent: Instant,
     outcome: Result<Option<(ExportRequest, Answer)>, String>,
 }
 
-/// What all parts of a sender share.
+/// The state that all parts of a sender share.
 #[derive(Clone)]
 pub(crate) struct SenderState {
     pub(crate) lane: Arc<Lane>,
-    /// The sender's turn with the lane.
+    /// The number of the sender in the lane.
     pub(crate) turn: u64,
     pub(crate) outlet: Arc<RequestWriter>,
     pub(crate) host: SendHost,
 }
 
 impl Push {
-    /// The push of an exporter; `None` where it has none.
+    /// Creates the push of an exporter; `None` if it pushes no metrics.
     pub(crate) fn new(exporter: &Exporter, retry: Retry, shared: SenderState) -> Option<Self> {
         let interval = exporter.signals.metrics?.max(INTERVAL_MIN);
         let SenderState { lane, turn: _, outlet, host } = shared;
@@ -98,16 +98,16 @@ impl Push {
         })
     }
 
-    /// Whether nothing is under way.
+    /// Returns whether no push is in progress.
     pub(crate) fn is_still(&self) -> bool {
         self.under_way.is_empty()
     }
 
-    /// Starts what is due, and says when something will be.
+    /// Starts a push that is due, and returns when the next one will be.
     pub(crate) fn advance(&mut self, now: Instant) -> Instant {
         if now >= self.next {
             self.is_wanted = true;
-            // Counted from now: after a standstill the missed ones are not made up for.
+            // Counted from now: missed pushes are not made up for.
             self.next = now + self.interval;
         }
         if !self.under_way.is_empty() {
@@ -128,7 +128,7 @@ impl Push {
         self.next
     }
 
-    /// Waits for what is under way to end.
+    /// Waits until the push in progress ends.
     pub(crate) async fn ended(&mut self) {
         let Some(Ok(PushResult { sent, outcome })) = self.under_way.join_next().await else {
             return;
@@ -146,19 +146,19 @@ impl Push {
         }
     }
 
-    /// Pushes the last values, unless the destination is known to be away.
+    /// Pushes the last values, unless the destination is known to be unreachable.
     pub(crate) async fn finish(mut self, stop_by: Instant) {
         let now = (self.host.now)();
         let until = stop_by.min(now + FINISH_MAX).into();
         while !self.under_way.is_empty() && timeout_at(until, self.ended()).await.is_ok() {}
         if self.under_way.is_empty() && self.outage.is_none() {
             self.start(None, now);
-            // Late is as good as never: the process may be gone by then.
+            // A late result is useless: the process may have exited by then.
             drop(timeout_at(until, self.ended()).await);
         }
     }
 
-    /// Collects, or takes up what was collected, and sends it.
+    /// Collects, or reuses an earlier collection, and sends it.
     fn start(&mut self, again: Option<ExportRequest>, sent: Instant) {
         let (reader, name) = (self.reader.clone(), self.service_name.clone());
         let (lane, outlet) = (Arc::clone(&self.lane), Arc::clone(&self.outlet));
@@ -190,7 +190,7 @@ impl Push {
                 );
                 return self.arrived(collected.points, rejected);
             }
-            // The next collection will be no smaller and no other; this one is given up.
+            // The next collection would have the same problem; this one is discarded.
             Answer::TooLarge(why) | Answer::Poison(why) => return self.failed(why),
             Answer::Misconfigured(why) => {
                 self.unsent = Some(collected);
@@ -224,7 +224,7 @@ impl Push {
     }
 }
 
-/// Collects on a thread beside the lane's: that calls the program's own functions, which may block and panic.
+/// Collects on a separate thread: this calls the program's own callbacks, which may block and panic.
 async fn collect(reader: Reader, service_name: String) -> Result<Option<ExportRequest>, String> {
     match spawn_blocking(move || reader.request(&service_name)).await {
         Ok(Ok((request, points))) => Ok(Some(ExportRequest { request: request.into(), points })),

@@ -1,4 +1,4 @@
-//! The thread that empties a lane, and the handle by which it is woken, drained and ended.
+//! The thread that empties a lane, and the handle that wakes, drains and stops it.
 
 use std::{
     io,
@@ -29,7 +29,7 @@ use crate::{
     plan::{BATCH_BYTES_MAX, BATCH_ITEMS_MAX, Destination, Exporter, Retry},
 };
 
-/// Below this throttle the journal wakes the sender at each first item; from it on, the sender looks by itself.
+/// Below this throttle the journal wakes the sender at each first item; from it on, the sender polls.
 pub(crate) const LOOK_MIN: Duration = Duration::from_millis(20);
 
 /// A running thread that empties a lane.
@@ -37,12 +37,12 @@ pub(crate) const LOOK_MIN: Duration = Duration::from_millis(20);
 pub(crate) struct Sender {
     control: Arc<Control>,
     now: fn() -> Instant,
-    /// Until it is joined.
+    /// `None` after it was joined.
     thread: Option<JoinHandle<()>>,
     ended: Receiver<()>,
 }
 
-/// A sender that has everything it needs but a lane.
+/// A prepared sender: only the lane is missing.
 pub(crate) struct PreparedSender {
     exporter: Exporter,
     host: SendHost,
@@ -50,11 +50,11 @@ pub(crate) struct PreparedSender {
     runtime: Background,
 }
 
-/// A runtime that is left without waiting: a name that is being looked up would hold its owner for as long as the
-/// resolver pleases, and an owner that is itself asynchronous must not wait at all.
+/// A runtime that is dropped without waiting: a DNS lookup in progress would block its owner for as long as the
+/// resolver takes, and an asynchronous owner must not block at all.
 struct Background(Option<Runtime>);
 
-/// Tells those who wait that the thread is gone, however it went.
+/// Notifies the waiting callers that the thread has ended, also after a panic.
 struct Farewell(Arc<Control>);
 
 /// Why a sender cannot start.
@@ -71,17 +71,17 @@ fn outlet(exporter: &Exporter, user_agent: &str) -> Result<RequestWriter, Sender
         .map_err(|error| SenderError::Client(error.into()))
 }
 
-/// What others tell the thread.
+/// The control signals for the thread.
 #[derive(Debug)]
 pub(crate) struct Control {
     pub(crate) notify: Notify,
     is_full: AtomicBool,
     stop_by: Mutex<Option<Instant>>,
-    /// None when the thread is gone.
+    /// `None` after the thread has ended.
     drains: Mutex<Option<Vec<Drain>>>,
 }
 
-/// Somebody who waits for the lane to be empty.
+/// A caller that waits for the lane to be empty.
 #[derive(Debug)]
 struct Drain {
     until: Instant,
@@ -100,8 +100,8 @@ impl Sender {
         Self::prepare(exporter, host)?.start(lane)
     }
 
-    /// Reads the files that the exporter names and makes everything that may fail to be made. Nothing is sent yet, and
-    /// another sender may be at work.
+    /// Reads the files that the exporter names, and creates everything that can fail. Nothing is sent yet, and another
+    /// sender may be running.
     pub(crate) fn prepare(
         exporter: &Exporter,
         host: &SendHost,
@@ -115,12 +115,12 @@ impl Sender {
         Ok(PreparedSender { exporter, host, outlet, runtime: Background(Some(runtime)) })
     }
 
-    /// Whether the thread runs: it does until it is stopped, unless it panics.
+    /// Returns whether the thread is running: it runs until it is stopped, unless it panics.
     pub(crate) fn is_alive(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
     }
 
-    /// Sends what is queued without waiting for the throttle, and returns when all of it has ended, or at this time.
+    /// Sends queued items without waiting for the throttle. Returns when all of them have ended, or at this time.
     pub(crate) fn drain(&self, until: Instant) {
         let (empty, is_empty) = sync_channel(1);
         let drain = Drain { until, is_new: true, empty };
@@ -129,29 +129,30 @@ impl Sender {
             None => return,
         }
         self.control.notify.notify_one();
-        // Empty, too late, or the thread is gone: the counts say which.
+        // Empty, timed out, or the thread has ended: the counts show which.
         is_empty.recv_timeout(until.saturating_duration_since((self.now)())).unwrap_or_default();
     }
 
-    /// Tells the thread to end by this time, and does not wait for it.
+    /// Signals the thread to end by this time, and does not wait for it.
     pub(crate) fn signal_stop(&self, deadline: Instant) {
         self.control.stop(deadline);
     }
 
-    /// Ends the thread. Requests under way may still be answered for a moment; what then has not ended is unread again.
+    /// Stops the thread. It waits briefly for responses to requests in progress; batches that have not ended become
+    /// unread again.
     pub(crate) fn stop(mut self, deadline: Instant) {
         self.signal_stop(deadline);
         let wait = deadline.saturating_duration_since((self.now)());
         let is_late = self.ended.recv_timeout(wait) == Err(RecvTimeoutError::Timeout);
         if let Some(thread) = self.thread.take_if(|_| !is_late) {
-            // A thread that panicked has said so, and the journal still has what it was about.
+            // The panic of a thread was already printed, and the journal still has its items.
             drop(thread.join());
         }
     }
 }
 
 impl Drop for Sender {
-    /// Ends the thread without waiting for it, where nobody stopped it.
+    /// Stops the thread without waiting for it, if it is still running.
     fn drop(&mut self) {
         if self.is_alive() {
             self.signal_stop((self.now)());
@@ -160,7 +161,7 @@ impl Drop for Sender {
 }
 
 impl PreparedSender {
-    /// Starts to empty the lane. A sender that is still at it has nothing to say any more.
+    /// Starts to empty the lane. An old sender that is still running can no longer change it.
     pub(crate) fn start(self, lane: Arc<Lane>) -> Result<Sender, SenderError> {
         let Self { exporter, host, outlet, runtime } = self;
         let control = Arc::new(Control::default());
@@ -174,14 +175,14 @@ impl PreparedSender {
         let now = host.now;
         let shared = SenderState { lane, turn, outlet: Arc::new(outlet), host };
         let (told, ended) = sync_channel(1);
-        // The system's threads have names that end at a zero.
+        // Thread names of the operating system end at a zero byte.
         let name = format!("telemetry-{}", exporter.name.replace('\0', "%00"));
         let of_thread = Arc::clone(&control);
         let run = move || {
             let _told: SyncSender<()> = told;
             let _farewell = Farewell(Arc::clone(&of_thread));
             let _suppressed = Context::enter_telemetry_suppressed_scope();
-            // Let go before that ends: connections say something when they are.
+            // Dropped before the suppression ends: connections emit telemetry when they are dropped.
             let runtime = runtime;
             runtime.block_on(async {
                 let push = Push::new(&exporter, retry(&exporter), shared.clone());
@@ -237,17 +238,17 @@ impl Control {
         self.notify.notify_one();
     }
 
-    /// Whether the journal said that a batch is full since this was last asked.
+    /// Returns whether the journal has reported a full batch since the last call.
     pub(crate) fn take_full(&self) -> bool {
         self.is_full.swap(false, Ordering::Relaxed)
     }
 
-    /// By when the thread is to have ended, if it is to end.
+    /// Returns the deadline by which the thread must end, if it was stopped.
     pub(crate) fn stop_by(&self) -> Option<Instant> {
         *self.stop_by.lock().expect("no panic under this lock")
     }
 
-    /// Whether somebody waits for the lane to be empty, and whether somebody new does.
+    /// Returns whether a caller waits for the lane to be empty, and whether there is a new one.
     pub(crate) fn draining(&self, now: Instant) -> (bool, bool) {
         let mut drains = self.drains();
         let Some(drains) = &mut *drains else { return (false, false) };
@@ -256,10 +257,10 @@ impl Control {
         (!drains.is_empty(), is_new)
     }
 
-    /// Tells those who wait that the lane is empty.
+    /// Notifies the waiting callers that the lane is empty.
     pub(crate) fn drained(&self) {
         for drain in self.drains().iter_mut().flat_map(|drains| drains.drain(..)) {
-            // Who waits no longer needs no answer.
+            // A caller that has stopped waiting needs no notification.
             drain.empty.try_send(()).unwrap_or_default();
         }
     }
@@ -269,7 +270,7 @@ impl Control {
     }
 }
 
-/// How an exporter waits between attempts.
+/// Returns the retry pauses of an exporter.
 pub(crate) fn retry(exporter: &Exporter) -> Retry {
     match &exporter.destination {
         Destination::Otlp(otlp) => otlp.retry,

@@ -1,7 +1,8 @@
-//! What became of everything that an exporter's journal gave out.
+//! The outcomes of all items that were read from an exporter's journal.
 //!
-//! Ends are counted when a batch is acknowledged, not when a request returns: a batch that is read again by the next
-//! sender would count twice. So delivered and rejected together are the journal's acknowledged items at every rest.
+//! An outcome is counted when its batch is acknowledged, not when a request returns: a batch that the next sender reads
+//! again would count twice. So the sum of delivered and rejected items equals the journal's acknowledged items whenever
+//! the sender is idle.
 
 use std::{
     sync::{
@@ -14,49 +15,49 @@ use std::{
 use super::answer::Why;
 use crate::{plan::Signal, watch::SignalSnapshot};
 
-/// What became of everything that an exporter's journal gave out, over all its senders.
+/// The outcomes of all items that were read from an exporter's journal, over all its senders.
 #[derive(Debug, Default)]
 pub(crate) struct Tally {
-    /// Of spans.
+    /// The outcomes of spans.
     pub(crate) spans: SignalCounts,
-    /// Of log records.
+    /// The outcomes of log records.
     pub(crate) logs: SignalCounts,
     /// Items of records that this version cannot read; they count as rejected.
     pub(crate) unreadable: AtomicU64,
     /// Requests that were sent, each attempt counted.
     pub(crate) requests: AtomicU64,
-    /// Of these, those that repeat an earlier one.
+    /// The part of them that repeats an earlier request.
     pub(crate) retries: AtomicU64,
-    /// Batches that are wholly ended.
+    /// Batches that have ended completely.
     pub(crate) batches: AtomicU64,
     /// Dead letters that were written.
     pub(crate) dead_letters: AtomicU64,
-    /// Dead letters that were removed again for lack of room.
+    /// Dead letters that were deleted again for lack of room.
     pub(crate) dead_letters_removed: AtomicU64,
     /// Dead letters that could not be written.
     pub(crate) dead_letters_failed: AtomicU64,
-    /// Collections of metrics that arrived.
+    /// Collections of metrics that were delivered.
     pub(crate) pushes: AtomicU64,
     /// Attempts to push metrics that failed.
     pub(crate) pushes_failed: AtomicU64,
-    /// Data points in the collections that arrived.
+    /// Data points in the delivered collections.
     pub(crate) points: AtomicU64,
-    /// How spans, logs and metrics fare.
+    /// The delivery states of spans, logs and metrics.
     signals: Mutex<[SignalState; 3]>,
 }
 
-/// How one signal fares.
+/// The delivery state of one signal.
 #[derive(Debug, Default)]
 struct SignalState {
-    /// Why it does not arrive just now.
+    /// Why it is not delivered at the moment.
     trouble: Option<Why>,
-    /// The first attempt that was not answered well, with none that was since.
+    /// The first attempt without a valid response, if there was none since.
     unanswered_since: Option<Instant>,
-    /// Requests that the destination took, or answered so that others may be sent.
+    /// Requests that the destination accepted, or answered so that others may be sent.
     accepted: u64,
 }
 
-/// How items of one signal ended.
+/// The outcomes of the items of one signal.
 #[derive(Debug, Default)]
 pub(crate) struct SignalCounts {
     pub(crate) delivered: AtomicU64,
@@ -64,30 +65,30 @@ pub(crate) struct SignalCounts {
 }
 
 impl Tally {
-    /// The ends of a signal that has a journal.
+    /// Returns the outcomes of a signal that has a journal.
     pub(crate) fn ends(&self, signal: Signal) -> &SignalCounts {
         if signal == Signal::Logs { &self.logs } else { &self.spans }
     }
 
-    /// Items that the destination has.
+    /// The number of delivered items.
     pub(crate) fn delivered(&self) -> u64 {
         let [spans, logs] =
             [&self.spans, &self.logs].map(|it| it.delivered.load(Ordering::Relaxed));
         spans + logs
     }
 
-    /// Items that the destination will never have.
+    /// The number of items that will never be delivered.
     pub(crate) fn rejected(&self) -> u64 {
         let [spans, logs] = [&self.spans, &self.logs].map(|it| it.rejected.load(Ordering::Relaxed));
         spans + logs + self.unreadable.load(Ordering::Relaxed)
     }
 
-    /// Why something is not delivered just now.
+    /// Returns why some signal is not delivered at the moment.
     pub(crate) fn trouble(&self) -> Option<Why> {
         self.signals().iter().find_map(|state| state.trouble.clone())
     }
 
-    /// Why this signal is not delivered just now.
+    /// Sets why this signal is not delivered at the moment.
     pub(crate) fn set_trouble(&self, signal: Signal, trouble: Option<Why>) {
         self.signals()[signal as usize].trouble = trouble;
     }
@@ -98,24 +99,24 @@ impl Tally {
         }
     }
 
-    /// Nothing of this signal is under way or to be sent.
+    /// Clears the failure reason of a signal of which nothing is in progress or queued.
     pub(crate) fn forget_trouble(&self, signal: Signal) {
         let state = &mut self.signals()[signal as usize];
         (state.trouble, state.unanswered_since) = (None, None);
     }
 
-    /// A request of this signal was begun.
+    /// Records that a request of this signal was started.
     pub(crate) fn began(&self, signal: Signal, at: Instant) {
         self.signals()[signal as usize].unanswered_since.get_or_insert(at);
     }
 
-    /// One was answered well; the oldest that still is under way began then.
+    /// Records a valid response; `oldest` is the start of the oldest request that is still in progress.
     pub(crate) fn answered(&self, signal: Signal, oldest: Option<Instant>) {
         let state = &mut self.signals()[signal as usize];
         (state.unanswered_since, state.accepted) = (oldest, state.accepted + 1);
     }
 
-    /// How each signal fares.
+    /// Returns the delivery state of each signal.
     pub(crate) fn snapshot(&self) -> [SignalSnapshot; 3] {
         self.signals().each_ref().map(|state| SignalSnapshot {
             unanswered_since: state.unanswered_since,

@@ -1,4 +1,4 @@
-//! TLS as the plan wants it: whom to believe, and how to show who we are.
+//! The TLS configuration of a plan: trusted certificates, and the client certificate.
 //!
 //! Deliberately absent: reading the files again when they change; a reload of the configuration does that.
 
@@ -42,13 +42,13 @@ pub(crate) fn config(tls: &Tls) -> Result<ClientConfig, ClientError> {
     }
 }
 
-/// The configuration where no endpoint is `https`: nothing is read, nobody is believed.
+/// The configuration if no endpoint is `https`: reads no file, trusts no certificate.
 pub(crate) fn none() -> ClientConfig {
     builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
 }
 
 fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
-    // The provider is named, because the process' default is decided by whoever links rustls.
+    // The provider is set explicitly, because any crate that links rustls can set the default of the process.
     ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()
         .expect("ring speaks TLS 1.2 and 1.3")
@@ -73,7 +73,7 @@ fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientError
 fn system_roots() -> Result<RootCertStore, ClientError> {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();
-    // One odd certificate among a hundred is no reason to stop.
+    // One invalid certificate among a hundred is no reason to fail.
     let (added, _) = roots.add_parsable_certificates(found.certs);
     if added == 0 {
         let said = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));

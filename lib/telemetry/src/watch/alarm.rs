@@ -1,47 +1,47 @@
-//! Something that is on or off, and when a person hears of it.
+//! A condition that is on or off, and when a person is notified of it.
 //!
-//! That it began is said once, and that it is over once. Where it comes back again and again, it is said at most once a minute that it
-//! began, and not before a minute without it that it is over.
+//! The alarm reports the begin once, and the end once. For a condition that comes and goes, it reports the begin at
+//! most once a minute, and the end only after a minute without the condition.
 
 use std::time::{Duration, Instant};
 
-/// How long what was said is still news enough, where it comes and goes.
+/// How long a condition that comes and goes is not reported again.
 const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
-/// Something that is on or off.
+/// A condition that is on or off.
 #[derive(Debug, Default)]
 pub(super) struct Alarm {
-    /// How long it must be off until it is over, where it does not come and go.
+    /// How long the condition must be off until it is over, unless it comes and goes.
     calm: Duration,
     is_on: bool,
-    /// Whether the last that was said is that it began.
+    /// Whether the last report was that it began.
     is_said: bool,
-    /// When something was last said.
+    /// The time of the last report.
     said_at: Option<Instant>,
-    /// How often it came on since then.
+    /// How often the condition came on since then.
     times: u32,
     off_since: Option<Instant>,
 }
 
-/// What is to be said.
+/// A report.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Say {
-    /// It is on; so often since something was last said.
+    /// The condition is on; `times` is how often it came on since the last report.
     Began { times: u32 },
-    /// It is over.
+    /// The condition is over.
     Over,
 }
 
 impl Alarm {
-    /// One that is over after so long without it.
+    /// Creates an alarm that is over after this time without the condition.
     pub(super) fn over_after(calm: Duration) -> Self {
         Self { calm, ..Self::default() }
     }
 
-    /// Whether it is on now; what is to be said.
+    /// Updates the condition, and returns the report that is due.
     pub(super) fn observe(&mut self, now: Instant, is_on: bool) -> Option<Say> {
         if is_on {
-            // What is off for a moment only was not off.
+            // A short interruption does not count as off.
             let was_off = self.off_since.is_none_or(|since| now >= since + self.calm);
             self.times += u32::from(!self.is_on && was_off);
             (self.is_on, self.off_since) = (true, None);
@@ -50,19 +50,19 @@ impl Alarm {
         }
         self.is_on = false;
         let off_since = *self.off_since.get_or_insert(now);
-        // It came back after it was said that it began, or came more than once before that could be said.
+        // The condition returned after its begin was reported, or it came on more than once before that.
         let calm = if self.times > 0 { self.calm.max(AGAIN_AFTER) } else { self.calm };
         (self.is_said && now >= off_since + calm).then(|| self.say(now, false))
     }
 
-    /// Whether the last that was said is that it began.
+    /// Returns whether the last report was that it began.
     pub(super) fn is_told(&self) -> bool {
         self.is_said
     }
 
     fn say(&mut self, now: Instant, is_said: bool) -> Say {
         let times = std::mem::take(&mut self.times);
-        // One that comes and goes stays one until it is over.
+        // A condition that comes and goes counts as such until it is over.
         self.times = if is_said { times.saturating_sub(1) } else { 0 };
         (self.is_said, self.said_at) = (is_said, Some(now));
         if is_said { Say::Began { times } } else { Say::Over }
@@ -75,7 +75,7 @@ mod tests {
 
     use super::{Alarm, Say};
 
-    /// Looks every second at what is on in these seconds; what is said, and when.
+    /// Observes a condition every second, and returns each report with its time.
     #[expect(clippy::disallowed_methods, reason = "a moment to count from")]
     fn heard(calm: u64, seconds: u64, is_on: impl Fn(u64) -> bool) -> Vec<(u64, Say)> {
         let (begin, mut alarm) = (Instant::now(), Alarm::over_after(Duration::from_secs(calm)));
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!(heard(5, 600, |second| (10..20).contains(&second)), once);
         assert_eq!(heard(0, 600, |_| false), []);
         assert_eq!(heard(0, 600, |_| true), [(0, Say::Began { times: 1 })]);
-        // Later it is news again.
+        // Later it is reported again.
         let twice = heard(0, 600, |second| second % 300 < 50);
         let (began, over) = (Say::Began { times: 1 }, Say::Over);
         assert_eq!(twice, [(0, began), (50, over), (300, began), (350, over)]);

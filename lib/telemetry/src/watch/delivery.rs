@@ -1,4 +1,4 @@
-//! What is said of one signal of an exporter: that it does not get through, and that it does again.
+//! The notices about one signal of an exporter: that its delivery fails, and that it has recovered.
 
 use std::time::{Duration, Instant};
 
@@ -9,28 +9,28 @@ use super::{
 };
 use crate::plan::Signal;
 
-/// How long nothing may get through before it is said.
+/// How long delivery may fail before it is reported.
 const FAILING_AFTER: Duration = Duration::from_secs(5);
 
-/// What a person was told of one signal.
+/// The reported state of one signal.
 #[derive(Debug)]
 pub(super) struct SignalWatch {
     signal: Signal,
-    /// When a request was last accepted, as far as was seen, and how many had been then.
+    /// The number of accepted requests, and when the watch last saw it grow.
     progress: (u64, Instant),
     failing: Option<DeliveryOutage>,
     alarm: Alarm,
-    /// When another signal of this exporter was last failing that a person was told of.
+    /// When another signal of this exporter last had a reported failure.
     beside: Option<Instant>,
 }
 
-/// A time in which nothing gets through.
+/// A time in which nothing is delivered.
 #[derive(Debug)]
 struct DeliveryOutage {
     since: Instant,
     accepted: u64,
     delivered: u64,
-    /// Since when it gets through again, and how much must have ended until what was kept is sent.
+    /// When delivery resumed, and the number of ended items at which the backlog is sent.
     back: Option<(Instant, u64)>,
 }
 
@@ -45,17 +45,17 @@ impl SignalWatch {
         }
     }
 
-    /// Whether it does not get through.
+    /// Returns whether delivery fails.
     pub(super) fn is_failing(&self) -> bool {
         self.failing.as_ref().is_some_and(|failing| failing.back.is_none())
     }
 
-    /// Whether it gets through again, and what was kept is being sent.
+    /// Returns whether delivery has resumed, and the backlog is being sent.
     pub(super) fn is_catching_up(&self) -> bool {
         self.failing.as_ref().is_some_and(|failing| failing.back.is_some())
     }
 
-    /// Whether it fails, and a person was told so.
+    /// Returns whether delivery fails, and the failure was reported.
     pub(super) fn is_told(&self) -> bool {
         self.is_failing() && self.alarm.is_told()
     }
@@ -65,8 +65,8 @@ impl SignalWatch {
         failing.map(|failing| now.saturating_duration_since(failing.since))
     }
 
-    /// What is to be said now: that it begins or is over. Where another signal fails that a person was told of, it is the same
-    /// trouble until that one gets through.
+    /// Returns the notice that is due: a begin or an end. While another signal has a reported failure, this is the same
+    /// outage until that one recovers.
     pub(super) fn observe(
         &mut self,
         snapshot: &Snapshot,
@@ -88,7 +88,7 @@ impl SignalWatch {
         }
     }
 
-    /// Notes how it fares; a failure that is over.
+    /// Updates the delivery state; returns an outage that is over.
     fn note(&mut self, snapshot: &Snapshot) -> Option<DeliveryOutage> {
         let (accepted, ended) = (snapshot.signal(self.signal).accepted, snapshot.ended());
         if accepted > self.progress.0 {
@@ -102,12 +102,12 @@ impl SignalWatch {
                 None
             }
             (Some(failing), Some(_)) => {
-                // It failed again before all was sent: the same failure, of which nothing was said to be over.
+                // It failed again before the backlog was sent: this is the same outage, and its end was not reported.
                 (failing.back, failing.accepted) = (None, accepted);
                 None
             }
             (Some(failing), None) => {
-                // A new sender has forgotten the trouble; only what is accepted ends it.
+                // A new sender has cleared the failure reason; only an accepted request ends the outage.
                 if failing.back.is_none() && accepted > failing.accepted {
                     failing.back = Some((snapshot.now, ended + snapshot.counts.queued));
                 }
@@ -118,14 +118,14 @@ impl SignalWatch {
         }
     }
 
-    /// Since when nothing gets through, if that is for long enough.
+    /// Returns since when nothing is delivered, if that is long enough.
     fn stuck_since(&self, snapshot: &Snapshot) -> Option<Instant> {
         let is_long = |since: &Instant, max| snapshot.now >= *since + max;
         let since = snapshot.signal(self.signal).unanswered_since;
         if let Some(since) = since.filter(|since| is_long(since, FAILING_AFTER)) {
             return Some(since);
         }
-        // Nothing is even tried, and something waits.
+        // No request is even tried, although an item waits.
         let max = snapshot.throttle + FAILING_AFTER;
         let waits = snapshot.counts.oldest.is_some_and(|oldest| oldest >= max);
         let (_, last) = self.progress;
@@ -149,7 +149,7 @@ impl SignalWatch {
 }
 
 impl DeliveryOutage {
-    /// That it is over.
+    /// Formats the notice that the outage is over.
     fn words(&self, signal: &str, snapshot: &Snapshot) -> String {
         let back = self.back.map_or(snapshot.now, |(back, _)| back);
         let away = spoken(back.saturating_duration_since(self.since));

@@ -1,4 +1,4 @@
-//! What is said of one exporter.
+//! The notices about one exporter.
 
 use std::time::{Duration, Instant};
 
@@ -10,13 +10,13 @@ use super::{
 };
 use crate::{host::Topic, plan::Signal};
 
-/// From where on a buffer is said to fill, and below which it no longer does.
+/// The fill level from which a buffer is reported as filling, and the level below which this is over.
 const FILLING: f64 = 0.8;
 const FILLED: f64 = 0.7;
-/// How long something must be off until it is over.
+/// How long a condition must be off until it is over.
 const CALM: Duration = Duration::from_secs(5);
 
-/// What a person was told of one exporter.
+/// The reported state of one exporter.
 #[derive(Debug)]
 pub(super) struct ExporterWatch {
     signals: [SignalWatch; 3],
@@ -24,28 +24,28 @@ pub(super) struct ExporterWatch {
     holding: Alarm,
     drops: Alarm,
     disk: Alarm,
-    /// The folder that could not be written last.
+    /// The folder that last had a write error.
     unwritten: String,
     dropped: Growth<u64>,
     held: Growth<Duration>,
     ends: LastEnds,
 }
 
-/// How items ended last.
+/// The outcomes of the last items.
 #[derive(Debug, Default)]
 struct LastEnds {
     delivered: u64,
     rejected: u64,
-    /// Whether the last that ended were all rejected.
+    /// Whether all of the last ended items were rejected.
     is_rejecting: bool,
 }
 
-/// A sum that only grows, at two moments.
+/// A sum that only grows, at two times.
 #[derive(Debug, Default)]
 struct Growth<T> {
-    /// When its growth was last said to begin.
+    /// The value when its growth was last reported.
     begin: T,
-    /// At the last snapshot.
+    /// The value at the last snapshot.
     last: T,
 }
 
@@ -84,12 +84,12 @@ impl ExporterWatch {
         self.signals.iter().filter_map(|signal| signal.failing_for(now)).max()
     }
 
-    /// Whether producers are held, or were since the last snapshot.
+    /// Returns whether producers are blocked, or were since the last snapshot.
     pub(super) fn is_held(&self, snapshot: &Snapshot) -> bool {
         snapshot.counts.holding > 0 || snapshot.counts.held > self.held.last
     }
 
-    /// What is to be said now.
+    /// Returns the notices that are due.
     pub(super) fn observe(&mut self, snapshot: &Snapshot) -> Vec<Line> {
         self.ends.observe(snapshot);
         let mut lines = Vec::new();

@@ -1,9 +1,9 @@
-//! What a person is told of an exporter: that it delivers nothing, why, and what is kept; that its buffer fills, is full, drops, or
-//! cannot be written; and when each of these is over.
+//! Notices about an exporter: that it delivers nothing, why, and how much is buffered; that its buffer fills, is full,
+//! drops items, or cannot be written; and when each of these is over.
 //!
-//! A thread takes a snapshot of all exporters a few times a second, and says what changed. Since it is no part of the sending, it
-//! also notices an exporter that hangs.
-//! Deliberately absent: what is done about any of it.
+//! A thread takes a snapshot of all exporters a few times a second, and reports changes. Because it is separate from
+//! the senders, it also detects an exporter that hangs.
+//! Deliberately absent: any reaction to these conditions.
 
 mod alarm;
 mod delivery;
@@ -32,42 +32,42 @@ use crate::{
     plan::Signal,
 };
 
-/// How often a snapshot is taken.
+/// The interval between snapshots.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// How an exporter is doing.
+/// The status of an exporter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status {
-    /// Where it sends, without secrets.
+    /// Its destination, without secrets.
     pub destination: String,
-    /// Whether it gets through.
+    /// Its delivery state.
     pub state: Delivery,
-    /// For how long it does not get through, where it does not.
+    /// How long delivery has been failing, if it fails.
     pub failing_for: Option<Duration>,
     /// How full its buffer is, from 0 to 1.
     pub buffer: f64,
-    /// What became of what it was given, and what troubles it.
+    /// The counts of its items, and its failure reason.
     pub counts: Counts,
 }
 
-/// Whether an exporter gets through.
+/// The delivery state of an exporter.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Delivery {
-    /// Nothing was tried so far.
+    /// No request was tried so far.
     #[default]
     Waiting,
-    /// It does.
+    /// The exporter delivers.
     Delivering,
-    /// It does not.
+    /// The exporter does not deliver.
     Failing,
-    /// It does again, and sends what was kept.
+    /// The exporter delivers again, and sends the backlog.
     CatchingUp,
-    /// The destination answers, and refuses all that it gets for good.
+    /// The destination responds, and permanently rejects all items.
     Rejecting,
 }
 
 impl Delivery {
-    /// The word for it.
+    /// The name of the state.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Waiting => "waiting",
@@ -79,53 +79,53 @@ impl Delivery {
     }
 }
 
-/// All exporters, as a person was told of them.
+/// The reported state of all exporters.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     exporters: Mutex<HashMap<String, ExporterWatch>>,
-    /// When producers were last seen to be held by a full buffer.
+    /// When a full buffer was last seen to block producers.
     held_at: Mutex<Option<Instant>>,
 }
 
-/// Ends the thread that takes snapshots when it is dropped.
+/// The handle of the snapshot thread: dropping it ends the thread.
 #[derive(Debug)]
 pub(crate) struct Watcher(#[expect(dead_code, reason = "it is dropped")] SyncSender<()>);
 
-/// An exporter at a moment.
+/// A snapshot of an exporter.
 #[derive(Clone, Debug)]
 struct Snapshot {
     now: Instant,
     counts: Counts,
     /// The first of the signals that it carries.
     first: Signal,
-    /// Where spans, logs and metrics go.
+    /// The destinations of spans, logs and metrics.
     destinations: [String; 3],
-    /// Where its buffers are, if that is on disk, and how many items are in each.
+    /// The folders of its buffers, if they are on disk, and the number of items in each.
     folders: Vec<(PathBuf, u64)>,
-    /// How long what is not a full batch may wait.
+    /// How long a batch that is not full may wait.
     throttle: Duration,
     /// Whether it has a buffer: metrics have none.
     is_buffered: bool,
     lossy: bool,
     buffer: f64,
-    /// How spans, logs and metrics fare.
+    /// The delivery states of spans, logs and metrics.
     signals: [SignalSnapshot; 3],
-    /// The folder that could not be written last, and why.
+    /// The folder with the last write error, and the error.
     disk: Option<(PathBuf, String)>,
 }
 
-/// One signal at a moment.
+/// A snapshot of one signal.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SignalSnapshot {
-    /// The first attempt that was not answered well, with none that was since.
+    /// The first attempt without a valid response, if there was none since.
     pub(crate) unanswered_since: Option<Instant>,
-    /// Requests that were answered well.
+    /// The number of requests with a valid response.
     pub(crate) accepted: u64,
     /// Why the last request failed.
     pub(crate) reason: Option<String>,
 }
 
-/// A line, and what it is about.
+/// A notice: its topic, whether it is over, and its message.
 type Line = (Topic, bool, String);
 
 impl Watch {
@@ -144,7 +144,7 @@ impl Watch {
         Ok(Watcher(ends))
     }
 
-    /// How all exporters are doing.
+    /// Returns the status of all exporters.
     pub(crate) fn status(&self, state: &State, now: Instant) -> Vec<Status> {
         let known = self.known();
         let pipeline = state.pipeline.load();
@@ -162,10 +162,10 @@ impl Watch {
         exporters(&pipeline).into_iter().map(status).collect()
     }
 
-    /// Whether producers were held by a full buffer at some time since then.
+    /// Returns whether a full buffer blocked producers at any time since `since`.
     pub(crate) fn was_held_since(&self, since: Instant) -> bool {
         let held_at = *self.held_at.lock().unwrap_or_else(PoisonError::into_inner);
-        // What is held between two snapshots is seen in the later one.
+        // A block between two snapshots is seen in the later one.
         held_at.is_some_and(|at| at + INTERVAL >= since)
     }
 
@@ -184,7 +184,7 @@ impl Watch {
             }
             told.extend(exporter.observe(&snapshot).into_iter().map(|line| (name.clone(), line)));
         }
-        // Unlocked first: the host's function may ask for the status of exporters.
+        // Unlocked first: the host's callback may query the status of exporters.
         drop(known);
         for (exporter, (topic, is_over, message)) in &told {
             let is_over = *is_over;
@@ -206,12 +206,12 @@ impl Snapshot {
         &self.destinations[signal as usize]
     }
 
-    /// Items that are not queued any more.
+    /// The number of items that are no longer queued.
     fn ended(&self) -> u64 {
         self.counts.delivered + self.counts.rejected
     }
 
-    /// Of one exporter, which has one outlet at the least.
+    /// Takes the snapshot of one exporter, which has at least one outlet.
     fn at(outlets: &[&Outlet], now: Instant) -> Self {
         let one = |outlet: &&Outlet| {
             let (counts, disk) = outlet.counts_and_write_error();
@@ -237,7 +237,7 @@ impl Snapshot {
         outlets.iter().map(one).reduce(Self::with).expect("an exporter has an outlet")
     }
 
-    /// The same exporter's, seen over another of its outlets as well.
+    /// Merges the snapshot of another outlet of the same exporter.
     fn with(mut self, other: Self) -> Self {
         self.disk = self.disk.or(other.disk);
         self.folders.extend(other.folders);
@@ -254,7 +254,7 @@ impl Snapshot {
     }
 }
 
-/// The outlets of each exporter.
+/// Groups the outlets by exporter.
 fn exporters(pipeline: &Pipeline) -> Vec<Vec<&Outlet>> {
     let mut exporters = Vec::<Vec<&Outlet>>::new();
     for outlet in &pipeline.outlets {

@@ -1,11 +1,11 @@
-//! What is said of an exporter, second by second.
+//! The notices about an exporter, second by second.
 
 use std::time::{Duration, Instant};
 
 use super::{Delivery, SignalSnapshot, Snapshot, exporter::ExporterWatch};
 use crate::{counts::Counts, plan::Signal};
 
-/// An exporter that is looked at four times a second, and what was said of it.
+/// An exporter with four snapshots a second, and its notices.
 struct Stage {
     begin: Instant,
     snapshot: Snapshot,
@@ -33,7 +33,7 @@ impl Stage {
         Self { begin: now, exporter: ExporterWatch::new(&snapshot), snapshot, said: String::new() }
     }
 
-    /// So many seconds pass, in which each snapshot is changed like this.
+    /// Lets this many seconds pass, and applies `change` to each snapshot.
     fn pass(&mut self, seconds: u32, change: impl Fn(&mut Snapshot)) -> &mut Self {
         for _ in 0..seconds * 4 {
             self.snapshot.now += Duration::from_millis(250);
@@ -172,7 +172,7 @@ fn another_sender_is_no_recovery() {
     let mut stage = Stage::new();
     stage.pass(6, fails);
     stage.said.clear();
-    // A new plan: what troubled the old sender is forgotten, and nothing was sent so far.
+    // A new plan: the failure reason of the old sender is cleared, and no request was sent so far.
     let forget = |snapshot: &mut Snapshot| {
         snapshot.signals[Signal::Spans as usize] = SignalSnapshot::default();
     };
@@ -216,7 +216,7 @@ fn one_destination_that_is_away_is_one_line_for_all_signals() {
         metrics_fail(snapshot);
     };
     stage.pass(2, fails).pass(20, away);
-    // Metrics come a little later.
+    // Metrics are delivered a little later.
     stage.pass(3, delivers).pass(10, |snapshot| arrives(snapshot, Signal::Metrics));
     let lines: Vec<_> = stage.said.lines().collect();
     assert_eq!(lines.len(), 2, "{}", stage.said);
@@ -248,7 +248,7 @@ fn a_buffer_that_fills_and_holds_is_said() {
         snapshot.counts.holding = 3;
         snapshot.counts.held += Duration::from_millis(750);
     });
-    // Now and then somebody finds room: it is one time of holding.
+    // Occasionally a producer finds room: this counts as one blocked period.
     for _ in 0..5 {
         stage.pass(1, |snapshot| snapshot.counts.holding = 0);
         stage.pass(1, |snapshot| snapshot.counts.holding = 1);

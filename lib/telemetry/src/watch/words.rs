@@ -1,10 +1,10 @@
-//! How amounts are said.
+//! Formats amounts for notices.
 
 use std::{path::PathBuf, time::Duration};
 
 use super::Snapshot;
 
-/// What is kept where.
+/// Describes how many items are buffered, and where.
 pub(super) fn kept(snapshot: &Snapshot) -> String {
     let items = items(snapshot.counts.queued);
     let name = |(folder, _): &(PathBuf, u64)| format!("`{}`", folder.display());

@@ -1,4 +1,4 @@
-//! A real Collector that writes what it gets to a file, until it is dropped.
+//! A real Collector that writes received data to a file, until it is dropped.
 
 use std::{
     fs,
@@ -10,7 +10,7 @@ use std::{
 
 use serde_json::Value;
 
-/// How long a Collector may take to listen, and to write what it got.
+/// How long a Collector may take to listen, and to write received data.
 const WAIT_MAX: Duration = Duration::from_secs(20);
 const PAUSE: Duration = Duration::from_millis(20);
 
@@ -18,13 +18,13 @@ const PAUSE: Duration = Duration::from_millis(20);
 pub(crate) struct Collector {
     child: Child,
     folder: tempfile::TempDir,
-    /// Where it takes OTLP by gRPC: `host:port`.
+    /// The address for OTLP over gRPC: `host:port`.
     pub(crate) grpc: String,
-    /// Where it takes OTLP by HTTP.
+    /// The address for OTLP over HTTP.
     pub(crate) http: String,
 }
 
-/// What a Collector wrote.
+/// The data that a Collector wrote.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Written {
     /// `service: name` of every span, in order.
@@ -38,10 +38,10 @@ pub(crate) struct Written {
 }
 
 impl Collector {
-    /// Starts one on free ports.
+    /// Starts a Collector on free ports.
     #[expect(clippy::disallowed_methods, reason = "where the binary lies is told to tests so")]
     pub(crate) fn start() -> Self {
-        // Under whatever prefix the project around this library has.
+        // With any prefix of the project that contains this library.
         let named = std::env::vars().find(|(name, _)| name.ends_with("TEST_COLLECTOR_BIN"));
         let (_, binary) = named.expect(
             "`TEST_COLLECTOR_BIN` names an `otelcol`: set it, or run through `cargo xtask ci`",
@@ -76,11 +76,11 @@ impl Collector {
         collector
     }
 
-    /// What it has written so far.
+    /// Returns the data that it has written so far.
     pub(crate) fn written(&self) -> Written {
         let file = fs::read_to_string(self.folder.path().join("written.json")).unwrap_or_default();
         let mut written = Written::default();
-        // The last line may be half written.
+        // The last line may be incomplete.
         for request in file.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
             let Written { spans, logs, metrics, span_ids } = &mut written;
             each(&request, ["resourceSpans", "scopeSpans", "spans"], |service, span| {
@@ -97,7 +97,7 @@ impl Collector {
         written
     }
 
-    /// Waits until it has written what is wanted.
+    /// Waits until it has written the expected data.
     pub(crate) fn wait_for(&self, what: &str, is_so: impl Fn(&Written) -> bool) {
         self.wait(what, || is_so(&self.written()));
     }
@@ -120,13 +120,13 @@ impl Collector {
 
 impl Drop for Collector {
     fn drop(&mut self) {
-        // One that is gone already is what was wanted.
+        // A process that has already ended is fine.
         drop(self.child.kill());
         drop(self.child.wait());
     }
 }
 
-/// Does this with every item of a request and its service.
+/// Calls `with` for every item of a request and its service.
 fn each(request: &Value, path: [&str; 3], mut with: impl FnMut(&str, &Value)) {
     for resource in list(request, path[0]) {
         let service = list(&resource["resource"], "attributes")

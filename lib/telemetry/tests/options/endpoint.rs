@@ -1,4 +1,4 @@
-//! `endpoint`: every form that one may be written in, and what holds without it.
+//! `endpoint`: every accepted form, and the defaults without it.
 
 use opentelemetry::logs::Severity;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
@@ -19,7 +19,7 @@ const EXPORTER: &str = "000, 001: telemetry.exporters.<name>.exporter.collector.
 const TRACES_GRPC: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 const METRICS_GRPC: &str = "/opentelemetry.proto.collector.metrics.v1.MetricsService/Export";
 
-/// The endpoint that OpenTelemetry's variable names.
+/// The endpoint in OpenTelemetry's variable.
 const BY_VARIABLE: &[(&str, &str)] = &[("OTEL_EXPORTER_OTLP_ENDPOINT", "http://PEER")];
 
 pub(crate) const TRACERS: &[Row] = &[
@@ -234,7 +234,7 @@ fn own_path(stage: &Stage) -> Report {
     report
 }
 
-/// Says where it goes; whether somebody listens there is another matter, so that nothing is produced.
+/// Checks the endpoint only. A server may or may not listen there, so no telemetry is produced.
 fn defaults_to(stage: &Stage, endpoint: &str) -> Report {
     let otlp = stage.otlp();
     let signals = stage.plan.exporters[0].signals;

@@ -129,12 +129,12 @@ fn named(stage: &Stage, service: &str) -> Report {
     report
 }
 
-/// The draw of a trace.
+/// The sampling value of a trace.
 fn draw(trace: &[u8]) -> u64 {
     trace[9..].iter().fold(0, |draw, byte| draw << 8 | u64::from(*byte))
 }
 
-/// A child of a caller's span whose draw is in nobody's share, or in everybody's.
+/// Creates a child of a caller's span, with a sampling value in no exporter's share, or in every exporter's.
 fn called(stage: &Stage, sampled: bool) -> Vec<u8> {
     let (low, flags) =
         if sampled { (0xff, TraceFlags::SAMPLED) } else { (0, TraceFlags::NOT_SAMPLED) };
@@ -158,7 +158,7 @@ fn sampled(stage: &Stage, share: f64) -> Report {
     let count = expected.len() as f64;
     let allowed = TRACES as f64 * share;
     assert!((count - allowed).abs() <= 40.0, "{count} of {TRACES}");
-    // Who was called follows the caller, whatever its own share is.
+    // A called service follows the sampling of its caller, regardless of its own share.
     let followed = called(stage, true);
     called(stage, false);
     expected.extend([followed.clone(), followed]);

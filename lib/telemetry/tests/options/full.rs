@@ -12,7 +12,7 @@ use crate::{
 
 const LOSSY: &str = "003: tracer.<id>.lossy";
 
-/// Three times what the buffer holds.
+/// Three times the capacity of the buffer.
 const SPANS: usize = 3000;
 const SPAN_BYTES: usize = 1000;
 
@@ -52,7 +52,7 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-/// The names of what arrived, each once: a request that hung is sent again.
+/// The names of the delivered spans, each once: a request that timed out is sent again.
 fn arrived(stage: &Stage) -> BTreeSet<String> {
     wire::spans(&stage.peer).into_iter().collect()
 }

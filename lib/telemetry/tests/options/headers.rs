@@ -1,4 +1,4 @@
-//! `headers`: sent with every request of every transport, and shown nowhere.
+//! `headers`: sent with every request of every transport, and never shown.
 
 use opentelemetry::logs::Severity;
 use telemetry::{Report, config};
@@ -7,7 +7,7 @@ use crate::stage::{Row, Stage};
 
 const TRACER: &str = "003: tracer.<id>.headers";
 const METRICS: &str = "002: metrics.open-telemetry.headers";
-/// The documents give an exporter no headers; it takes them in the same words.
+/// The documents give an exporter no headers; it accepts them in the same format.
 const EXPORTER: &str = "000, 001: telemetry.exporters.<name>.exporter.collector";
 
 pub(crate) const ROWS: &[Row] = &[

@@ -1,7 +1,7 @@
-//! An idle program: what telemetry does to deliver does not become telemetry.
+//! An idle program: the activity of telemetry itself does not become telemetry.
 //!
-//! Here the bridge is the subscriber of the program's thread; as the subscriber of the whole process it has a test of its
-//! own, `no_loop`.
+//! Here the bridge is the subscriber of the program's thread; the test `no_loop` covers the bridge as the subscriber of
+//! the entire process.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use crate::{
     wire,
 };
 
-/// How long nothing may come.
+/// How long no telemetry may arrive.
 const QUIET: Duration = Duration::from_secs(10);
 
 pub(crate) const ROWS: &[Row] = &[Row::new(
@@ -48,7 +48,7 @@ fn quiet(stage: &Stage) -> Report {
                 names.contains(&"work".to_owned()) && names.contains(&"said".to_owned())
             });
         }
-        // Metrics keep the connections busy all the while.
+        // Metrics keep the connections busy all the time.
         let before = wire::pushes(&stage.peer.seen()).len();
         let after = wire::pushes(&stage.peer.wait_until(QUIET)).len();
         assert!(after > before + 10, "{before} pushes, then {after}");

@@ -1,4 +1,4 @@
-//! `level`: the least severe that is received, of spans, of logs, and of what is below a span.
+//! `level`: the least severe level that is received, for spans, for logs, and for the children of a span.
 
 use opentelemetry::{
     Context,
@@ -15,7 +15,7 @@ use crate::{
 
 const LEVEL: &str = "003: tracer.<id>.level";
 
-/// From the least severe on.
+/// The least severe first.
 const WORDS: [&str; 5] = ["trace", "debug", "info", "warn", "error"];
 
 pub(crate) const ROWS: &[Row] = &[
@@ -111,8 +111,8 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-/// What nobody receives is refused before it is a span, so that nothing is left to withhold its children by. They hang
-/// below the nearest span that is received: no orphans arise here either.
+/// A span that no exporter receives is rejected before it is created, so no mark can withhold its children. They get
+/// the nearest received span as parent: there are no orphans here either.
 pub(crate) const BELOW_NOBODY: &[Row] = &[Row::new(
     (LEVEL, "a span below one that nobody receives is no orphan"),
     "tracer: {some: {type: open-telemetry, endpoint: 'PEER', level: info}}",
@@ -123,7 +123,7 @@ pub(crate) const BELOW_NOBODY: &[Row] = &[Row::new(
     below_one_that_is_none,
 )];
 
-/// One span and one event of each level by the bridge, one span and one record of each by the bare API.
+/// Creates one span and one event of each level with the bridge, and spans and records with the bare API.
 fn from(stage: &Stage, least: usize) -> Report {
     stage.bridged(|| {
         drop(tracing::trace_span!("trace"));
@@ -167,7 +167,8 @@ fn severe_below_debug() {
     drop(tracing::error_span!("alone"));
 }
 
-/// The name of the parent that a span names; none for a root. A parent that was not received is an orphan's.
+/// Returns the name of a span's parent; `None` for a root. Fails for an orphan, a span with a parent that was not
+/// received.
 fn parent(peer: &Peer, name: &str) -> Option<String> {
     let spans: Vec<_> = peer.seen().into_iter().flat_map(|seen| seen.spans).collect();
     let span = spans.iter().find(|span| span.name == name).expect("received");

@@ -1,4 +1,4 @@
-//! `throttle` and `interval`: when something is sent.
+//! `throttle` and `interval`: when requests are sent.
 
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-/// The middle one of the gaps between requests: a machine that is busy for a moment does not move it.
+/// Returns the median gap between requests: a machine that is busy for a moment does not change it.
 fn middle_gap(seen: &[Seen]) -> Duration {
     let mut gaps: Vec<_> = seen.windows(2).map(|pair| pair[1].at - pair[0].at).collect();
     gaps.sort();
@@ -90,7 +90,7 @@ fn paced(stage: &Stage, throttle: Duration) -> Report {
 
 fn full_at_once(stage: &Stage) -> Report {
     let full = BATCH_ITEMS_MAX as usize;
-    // The first look after the start may find some of them early; after that only a full batch may go.
+    // The first poll after the start may find some of them early; after that only a full batch may be sent.
     stage.span("first");
     stage.peer.wait_until(Duration::from_millis(300));
     let before = stage.peer.seen().len();

@@ -1,4 +1,4 @@
-//! The same against a real Collector: both transports of all three front ends.
+//! The same options against a real Collector: both transports of all three front ends.
 
 use opentelemetry::logs::Severity;
 
@@ -73,7 +73,7 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-/// What a Collector has when every row ran in both formats: each twice.
+/// The data of a Collector after every row ran in both formats: each item twice.
 pub(crate) const SPANS: [&str; 6] = [
     "program: tracer by HTTP",
     "program: tracer by HTTP",

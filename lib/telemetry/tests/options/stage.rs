@@ -1,4 +1,4 @@
-//! One row of the table, on a stage: its configuration is read and carried out against peers of its own, in both formats.
+//! Executes one row of the table: reads its configuration and runs it against its own peers, in both formats.
 
 use std::{
     panic::{AssertUnwindSafe, catch_unwind},
@@ -29,29 +29,29 @@ use crate::{
     peer::{Certificates, Peer},
 };
 
-/// The program's name, where a configuration does not say another.
+/// The name of the program, if a configuration does not set another.
 pub(crate) const PROGRAM: &str = "program";
 /// How long a shutdown may take to deliver.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(10);
 
-/// While a process has but one subscriber, `tracing` asks that of whichever thread happens to call, and rows of other
-/// threads would turn this one's off. With this one there are always two, and all are asked.
+/// While a process has only one subscriber, `tracing` queries the subscriber of the calling thread, and rows on other
+/// threads would disable this one. With this one there are always two, and `tracing` queries all of them.
 static SECOND: LazyLock<Dispatch> =
     LazyLock::new(|| Dispatch::new(tracing_subscriber::registry().with(LevelFilter::OFF)));
 
 /// An option of a document in one configuration, written in both formats.
 ///
 /// In texts and variables `PEER` and `OTHER` are addresses of two peers, `SECURE` that of one with a certificate of
-/// `CAFILE`, `COLLECTOR_GRPC` and `COLLECTOR_HTTP` those of a real Collector, and `FILE` is a path of the row's own.
+/// `CAFILE`, `COLLECTOR_GRPC` and `COLLECTOR_HTTP` those of a real Collector, and `FILE` is the row's own path.
 pub(crate) struct Row {
     /// `document: option`.
     pub(crate) option: &'static str,
-    /// What about it.
+    /// The case of the option.
     pub(crate) case: &'static str,
     pub(crate) yaml: &'static str,
     pub(crate) toml: &'static str,
     pub(crate) environment: &'static [(&'static str, &'static str)],
-    /// Produces, looks at what arrived, and ends the stage.
+    /// Produces telemetry, checks the delivered data, and shuts the stage down.
     pub(crate) check: fn(&Stage) -> Report,
 }
 
@@ -65,25 +65,25 @@ impl Row {
         Self { option, case, yaml, toml, environment: &[], check }
     }
 
-    /// The same with these variables.
+    /// Returns the row with these variables.
     pub(crate) const fn with(self, environment: &'static [(&'static str, &'static str)]) -> Self {
         Self { environment, ..self }
     }
 }
 
-/// Telemetry that runs by a row's configuration.
+/// Telemetry that runs with a row's configuration.
 pub(crate) struct Stage {
     pub(crate) plan: Plan,
     pub(crate) telemetry: Telemetry,
     pub(crate) peer: Peer,
     pub(crate) other: Peer,
-    /// Where a row may write.
+    /// A path that a row may write.
     pub(crate) file: PathBuf,
     secure: Option<(Peer, Certificates)>,
     _folder: TempDir,
 }
 
-/// Carries out rows in both formats, all at once, and tells of each that failed.
+/// Executes rows in both formats, all at once, and reports each failure.
 pub(crate) fn run(rows: &[Row], collector: Option<&Collector>) {
     for row in rows {
         let [yaml, toml] = [("t.yaml", row.yaml), ("t.toml", row.toml)]
@@ -112,7 +112,7 @@ pub(crate) fn run(rows: &[Row], collector: Option<&Collector>) {
     assert!(failed.is_empty(), "failed:\n{}", failed.join("\n"));
 }
 
-/// A text with addresses at which nobody is.
+/// Replaces the placeholders by addresses without a server.
 fn anywhere(text: &str) -> String {
     ["PEER", "OTHER", "SECURE", "COLLECTOR_GRPC", "COLLECTOR_HTTP"]
         .iter()
@@ -148,7 +148,7 @@ fn play(row: &Row, name: &str, content: &str, collector: Option<&Collector>) {
         text.replace("FILE", &file.display().to_string())
     };
     let plan = read(name, &filled(content), environment(row, &filled));
-    // An exporter that is not always at work gets the program's own by a role.
+    // An exporter that is not always active gets the program's own telemetry by a role.
     let roles = Roles {
         own: plan.exporters.iter().find(|it| !it.always).map(|it| it.name.clone()),
         others: Vec::new(),
@@ -163,7 +163,7 @@ fn play(row: &Row, name: &str, content: &str, collector: Option<&Collector>) {
     }
 }
 
-/// A configuration file as a plan, in the way that the documentation of `config` shows.
+/// Reads a configuration file into a plan, as the documentation of `config` shows.
 pub(crate) fn read(name: &str, content: &str, environment: Environment) -> Plan {
     let text = Text::new(name, content);
     let (root, mistakes) = source::read_one(&text);
@@ -190,7 +190,7 @@ impl Stage {
         &self.secure.as_ref().expect("the text names it").0
     }
 
-    /// Where the first exporter sends.
+    /// The endpoint of the first exporter.
     pub(crate) fn otlp(&self) -> &Otlp {
         match &self.plan.exporters[0].destination {
             Destination::Otlp(otlp) => Some(otlp),
@@ -199,14 +199,14 @@ impl Stage {
         .expect("it sends to an endpoint")
     }
 
-    /// A root span of the bare API; its context is known whether or not it is sampled.
+    /// Creates a root span with the bare API; returns its context whether or not it is sampled.
     pub(crate) fn span(&self, name: &'static str) -> SpanContext {
         let mut span = self.telemetry.tracer_provider().tracer("shop").start(name);
         span.end();
         span.span_context().clone()
     }
 
-    /// Root spans of the bare API, each with an attribute of so many bytes.
+    /// Creates root spans with the bare API, each with an attribute of `bytes` bytes.
     pub(crate) fn spans(&self, count: usize, bytes: usize) {
         let tracer = self.telemetry.tracer_provider().tracer("shop");
         for number in 0..count {
@@ -216,7 +216,7 @@ impl Stage {
         }
     }
 
-    /// A log record of the bare API.
+    /// Emits a log record with the bare API.
     pub(crate) fn log(&self, severity: Severity, body: &'static str) {
         let scope = InstrumentationScope::builder("shop").build();
         let logger = self.telemetry.logger_provider().logger_with_scope(scope);
@@ -226,25 +226,25 @@ impl Stage {
         logger.emit(record);
     }
 
-    /// Something that can be measured.
+    /// Records a metric.
     pub(crate) fn count(&self) {
         let meter = self.telemetry.meter_provider().meter("shop");
         meter.u64_counter("orders").build().add(1, &[]);
     }
 
-    /// Does this with the bridge as the subscriber of this thread.
+    /// Calls `produce` with the bridge as the subscriber of this thread.
     pub(crate) fn bridged<T>(&self, produce: impl FnOnce() -> T) -> T {
         LazyLock::force(&SECOND);
         let subscriber = tracing_subscriber::registry().with(self.telemetry.tracing_layer());
         tracing::subscriber::with_default(subscriber, produce)
     }
 
-    /// Delivers, and ends.
+    /// Delivers, and shuts down.
     pub(crate) fn end(&self) -> Report {
         self.telemetry.shutdown(SHUTDOWN_MAX)
     }
 
-    /// Delivers everything, and ends.
+    /// Delivers everything, and shuts down.
     pub(crate) fn deliver(&self) -> Report {
         let report = self.end();
         assert!(report.is_delivered(), "{report:?}");

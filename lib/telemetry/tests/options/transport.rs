@@ -1,4 +1,4 @@
-//! `type` and `transport`: how it travels, and whether it does.
+//! `type` and `transport`: how telemetry is sent, and whether it is sent at all.
 
 use http::Version;
 use opentelemetry::logs::Severity;
@@ -89,7 +89,7 @@ pub(crate) const ROWS: &[Row] = &[
     ),
 ];
 
-/// The row whose lines another process reads.
+/// The row with output that another process reads.
 pub(crate) const STDOUT: Row = Row::new(
     (TYPE, "stdout"),
     "tracer: {local: {type: stdout, enable.log-exporter: true}}",
@@ -105,7 +105,7 @@ pub(crate) const STDOUT: Row = Row::new(
     },
 );
 
-/// How a request of one transport looks.
+/// The properties of a request of one transport.
 struct Look {
     transport: Transport,
     version: Version,
@@ -180,7 +180,7 @@ fn nothing(stage: &Stage) -> Report {
     report
 }
 
-/// Nobody came.
+/// Checks that the peer received no request.
 pub(crate) fn is_untouched(peer: &Peer) {
     assert_eq!(peer.seen().len(), 0, "{:?}", peer.seen());
 }

@@ -1,4 +1,4 @@
-//! What arrived, in words that a check compares.
+//! The delivered data, in a form that a check compares.
 
 use opentelemetry_proto::tonic::{
     collector::{
@@ -29,7 +29,7 @@ pub(crate) fn logs(peer: &Peer) -> Vec<String> {
     bodies
 }
 
-/// The trace ids of all spans that arrived, in hex, sorted.
+/// The trace ids of all spans that arrived, sorted.
 pub(crate) fn traces(peer: &Peer) -> Vec<Vec<u8>> {
     let seen = accepted(peer);
     let mut traces: Vec<_> =
@@ -50,7 +50,7 @@ pub(crate) fn metrics(seen: &Seen) -> Vec<String> {
     scopes.flat_map(|it| it.metrics).map(|metric| metric.name).collect()
 }
 
-/// `service.name` of a request, whatever it carries.
+/// `service.name` of a request, for any signal.
 pub(crate) fn service(seen: &Seen) -> String {
     let body = &seen.body[..];
     let resource = if seen.path.contains("etrics") {
@@ -77,7 +77,7 @@ fn service_name(resource: &Resource) -> String {
     text.expect("a name is a text")
 }
 
-/// The paths that were asked for, each once, sorted.
+/// The requested paths, each once, sorted.
 pub(crate) fn paths(peer: &Peer) -> Vec<String> {
     let mut paths: Vec<_> = peer.seen().into_iter().map(|seen| seen.path).collect();
     paths.sort();

@@ -1,4 +1,4 @@
-//! Certificates made for one test: an issuer, a server `localhost` and a client, as PEM files in a folder.
+//! Generated test certificates: an issuer, a server `localhost` and a client, as PEM files in a folder.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use rustls::{
 
 use super::reply::base64;
 
-/// Certificates made for one test.
+/// Generated test certificates.
 pub(crate) struct Certificates {
     folder: tempfile::TempDir,
     issuer: CertificateDer<'static>,
@@ -24,7 +24,7 @@ pub(crate) struct Certificates {
 }
 
 impl Certificates {
-    /// Makes an issuer, a server `localhost` and a client.
+    /// Generates an issuer, a server `localhost` and a client.
     pub(crate) fn make() -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let mut of_issuer = CertificateParams::new(Vec::new()).expect("no names");

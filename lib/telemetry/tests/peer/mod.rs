@@ -1,11 +1,11 @@
-//! An OTLP peer that can fail in every way that matters, on a thread of its own.
+//! An OTLP peer with every relevant kind of failure, on its own thread.
 //!
-//! One port speaks gRPC (HTTP/2 without upgrade) and HTTP/1, plain or in TLS, and answers as it is told: see [`Reply`].
-//! What was asked is kept with headers, decoded items and time of arrival, see [`Seen`], so that a test can count to the
-//! last span. `Peer::start()` begins; dropping it closes the port and every connection.
+//! One port speaks gRPC (HTTP/2 without upgrade) and HTTP/1, plain or in TLS, and responds as configured: see
+//! [`Reply`]. Requests are stored with headers, decoded items and time of arrival, see [`Seen`], so that a test can
+//! count every span. `Peer::start()` starts it; dropping it closes the port and every connection.
 //!
 //! Included as a module where it is needed (`#[path = "…/tests/peer/mod.rs"] mod peer;`); a test that does not use all
-//! of it says so there with `#[expect(dead_code, reason = "…")]`.
+//! of it declares so with `#[expect(dead_code, reason = "…")]`.
 
 mod certificates;
 mod reply;
@@ -33,29 +33,29 @@ pub(crate) struct Peer {
     thread: Option<JoinHandle<()>>,
 }
 
-/// A request as it came.
+/// A received request.
 #[derive(Clone, Debug)]
 pub(crate) struct Seen {
-    /// When all of it was there.
+    /// When the request was complete.
     pub(crate) at: Instant,
     pub(crate) path: String,
     pub(crate) version: http::Version,
     pub(crate) headers: http::HeaderMap,
-    /// As it was on the wire, without gRPC's frame.
+    /// The size on the wire, without gRPC's frame.
     pub(crate) wire_bytes: usize,
-    /// Without frame and compression.
+    /// The body without frame and compression.
     pub(crate) body: Vec<u8>,
     pub(crate) spans: Vec<Span>,
     pub(crate) logs: Vec<LogRecord>,
-    /// Which connection it came over, counted from 0.
+    /// The number of its connection, counted from 0.
     pub(crate) connection: u64,
-    /// Whether the client showed a certificate.
+    /// Whether the client presented a certificate.
     pub(crate) is_known: bool,
     /// Whether its items count as delivered.
     pub(crate) is_accepted: bool,
 }
 
-/// What a peer does, and what it saw.
+/// The rules of a peer, and the requests that it received.
 #[derive(Default)]
 struct State {
     rules: Mutex<Rules>,
@@ -63,38 +63,38 @@ struct State {
     has_seen: Condvar,
 }
 
-/// What a peer does.
+/// The rules of a peer.
 #[derive(Clone, Default)]
 struct Rules {
-    /// For the next requests, one each.
+    /// The replies to the next requests, one each.
     next: VecDeque<Reply>,
-    /// For all others.
+    /// The reply to all others.
     always: Reply,
-    /// A request with a span or log of this name is answered so.
+    /// The reply to a request with a span or log of this name.
     poison: Option<(String, Reply)>,
-    /// A request with more bytes is refused as too large.
+    /// A request with more bytes is rejected as too large.
     bytes_max: Option<usize>,
-    /// A request to this path is answered with this HTTP status.
+    /// A request to this path gets this HTTP status.
     path: Option<(&'static str, u16)>,
 }
 
 impl Peer {
-    /// A peer that accepts everything, on a free port.
+    /// Starts a peer that accepts everything, on a free port.
     pub(crate) fn start() -> Self {
         Self::start_at(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)))
     }
 
-    /// The same on this port: where another peer was before.
+    /// Starts a peer on this port, where another peer was before.
     pub(crate) fn start_at(address: SocketAddr) -> Self {
         Self::run(address, None)
     }
 
-    /// A peer that speaks TLS with these certificates, as `localhost`.
+    /// Starts a peer with TLS and these certificates, as `localhost`.
     pub(crate) fn start_tls(certificates: &Certificates) -> Self {
         Self::run((Ipv4Addr::LOCALHOST, 0).into(), Some(certificates.server()))
     }
 
-    /// The same, for clients that show a certificate of the same issuer.
+    /// Starts a peer with TLS that requires a client certificate of the same issuer.
     pub(crate) fn start_mutual_tls(certificates: &Certificates) -> Self {
         Self::run((Ipv4Addr::LOCALHOST, 0).into(), Some(certificates.mutual_server()))
     }
@@ -118,42 +118,42 @@ impl Peer {
         Self { address, scheme, state, stop, thread: Some(thread) }
     }
 
-    /// Where it listens.
+    /// The address on which it listens.
     pub(crate) fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Its address as an endpoint; `localhost`, which its certificate is for.
+    /// Its address as an endpoint, with `localhost`, the name in its certificate.
     pub(crate) fn endpoint(&self) -> String {
         format!("{}://localhost:{}", self.scheme, self.address.port())
     }
 
-    /// Answers so from now on.
+    /// Sets the reply to all requests.
     pub(crate) fn reply_always(&self, reply: Reply) {
         self.rules().always = reply;
     }
 
-    /// Answers the next requests so, one each, before what it answers always.
+    /// Sets the replies to the next requests, one each, before the reply to all.
     pub(crate) fn reply_next(&self, replies: impl IntoIterator<Item = Reply>) {
         self.rules().next.extend(replies);
     }
 
-    /// Answers requests with a span or a log body of this name so.
+    /// Sets the reply to requests with a span or a log body of this name.
     pub(crate) fn reply_to_named(&self, name: &str, reply: Reply) {
         self.rules().poison = Some((name.to_owned(), reply));
     }
 
-    /// Refuses requests with more bytes, with 413 or `ResourceExhausted`.
+    /// Rejects requests with more bytes, with 413 or `ResourceExhausted`.
     pub(crate) fn refuse_larger(&self, bytes_max: usize) {
         self.rules().bytes_max = Some(bytes_max);
     }
 
-    /// Answers requests to this path with this HTTP status.
+    /// Sets the HTTP status for requests to this path.
     pub(crate) fn refuse_path(&self, path: &'static str, status: u16) {
         self.rules().path = Some((path, status));
     }
 
-    /// Answers requests to every path alike again.
+    /// Removes the rule for a path.
     pub(crate) fn accept_paths(&self) {
         self.rules().path = None;
     }
@@ -163,12 +163,12 @@ impl Peer {
         self.state.seen.lock().expect("no panic under this lock").clone()
     }
 
-    /// The names of all spans and the bodies of all logs that it accepted, repeated ones repeatedly, in order.
+    /// The names of all spans and the bodies of all logs that it accepted, with duplicates, in order.
     pub(crate) fn accepted(&self) -> Vec<String> {
         self.seen().iter().filter(|seen| seen.is_accepted).flat_map(Seen::names).collect()
     }
 
-    /// Waits until the requests so far are as wanted, and gives them; fails after 20 s.
+    /// Waits until the requests so far match the condition, and returns them; fails after 20 s.
     pub(crate) fn wait_for(&self, what: &str, is_so: impl Fn(&[Seen]) -> bool) -> Vec<Seen> {
         let seen = self.state.seen.lock().expect("no panic under this lock");
         let wait = Duration::from_secs(20);
@@ -178,7 +178,7 @@ impl Peer {
         seen.clone()
     }
 
-    /// All requests that came until so much time has passed.
+    /// Waits for this duration, and returns all requests so far.
     pub(crate) fn wait_until(&self, wait: Duration) -> Vec<Seen> {
         let seen = self.state.seen.lock().expect("no panic under this lock");
         let waited = self.state.has_seen.wait_timeout_while(seen, wait, |_| true);
@@ -204,7 +204,7 @@ impl Seen {
         spans.chain(logs).collect()
     }
 
-    /// A header's text.
+    /// Returns the text of a header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }

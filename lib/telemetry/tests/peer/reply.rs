@@ -1,4 +1,4 @@
-//! What a peer can be told to answer.
+//! The replies that a peer can be configured to send.
 
 use std::{
     convert::Infallible,
@@ -17,28 +17,28 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 use prost::Message;
 use tokio::sync::Notify;
 
-/// The body of every answer.
+/// The body of every response.
 pub(super) type Answered = UnsyncBoxBody<Bytes, Infallible>;
 
-/// What a peer can be told to answer.
+/// A reply that a peer can be configured to send.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Reply {
     /// Success.
     #[default]
     Accept,
-    /// Success but for so many items.
+    /// Success except for `rejected` items.
     Partial { rejected: i64, message: &'static str },
-    /// An HTTP answer without a gRPC status: of a server, or of a proxy before one.
+    /// An HTTP response without a gRPC status: from a server, or from a proxy before one.
     Http { status: u16, headers: Vec<(&'static str, String)>, body: &'static str },
-    /// A gRPC status, with the value of `grpc-status-details-bin` as it stands.
+    /// A gRPC status, with the literal value of `grpc-status-details-bin`.
     Grpc { code: i32, message: &'static str, details: String },
-    /// Nothing, for as long as the connection lasts.
+    /// No response, for as long as the connection lasts.
     Hang,
     /// The connection is reset when the request has only begun.
     ResetInRequest,
-    /// The items are taken, then the connection is reset before the answer.
+    /// The items are accepted, then the connection is reset before the response.
     ResetBeforeAnswer,
-    /// The items are taken, then the connection is reset in the middle of the answer.
+    /// The items are accepted, then the connection is reset in the middle of the response.
     ResetInAnswer,
 }
 
@@ -48,7 +48,7 @@ impl Reply {
         Self::Http { status, headers: Vec::new(), body: "" }
     }
 
-    /// An HTTP status as an OTLP receiver gives it to data that it has read: with a `google.rpc.Status`.
+    /// An HTTP status as an OTLP receiver sends it for data that it has read: with a `google.rpc.Status`.
     pub(crate) fn refused(status: u16) -> Self {
         let headers = vec![("content-type", "application/x-protobuf".to_owned())];
         Self::Http { status, headers, body: "\x12\x06poison" }
@@ -59,12 +59,12 @@ impl Reply {
         Self::Grpc { code, message, details: String::new() }
     }
 
-    /// A gRPC status that asks to come back after some milliseconds.
+    /// A gRPC status that requests a retry after some milliseconds.
     pub(crate) fn grpc_after(code: i32, millis: i64) -> Self {
         Self::Grpc { code, message: "later", details: base64(&retry_info(millis)) }
     }
 
-    /// Whether the items of a request that is answered so are delivered.
+    /// Returns whether the items of a request with this reply are delivered.
     pub(super) fn accepts(&self) -> bool {
         matches!(
             self,
@@ -72,7 +72,7 @@ impl Reply {
         )
     }
 
-    /// The answer on the wire; `None` where there is none. `kill` ends the connection.
+    /// Returns the response on the wire; `None` if there is none. `kill` ends the connection.
     pub(super) fn answer(&self, is_grpc: bool, kill: &Arc<Notify>) -> Option<Response<Answered>> {
         let partial_success = match self {
             Self::Partial { rejected, message } => Some(ExportTracePartialSuccess {
@@ -106,7 +106,7 @@ impl Reply {
     }
 }
 
-/// A gRPC answer: with a message the status stands in the trailers, without one in the headers.
+/// Builds a gRPC response: with a message the status is in the trailers, without one in the headers.
 fn grpc(code: i32, said: &str, details: &str, message: Option<&[u8]>) -> Response<Answered> {
     let mut status = HeaderMap::new();
     status.insert("grpc-status", HeaderValue::from(code));
@@ -134,7 +134,7 @@ fn grpc(code: i32, said: &str, details: &str, message: Option<&[u8]>) -> Respons
     response
 }
 
-/// The beginning of an answer, after which the connection ends.
+/// Builds the beginning of a response, after which the connection ends.
 fn broken(is_grpc: bool, kill: &Arc<Notify>) -> Response<Answered> {
     let body = Broken { is_begun: false, kill: Arc::clone(kill) };
     let mut response = Response::new(body.boxed_unsync());
@@ -174,7 +174,7 @@ fn framed(message: &[u8]) -> Vec<u8> {
     [&[0], &length[..], message].concat()
 }
 
-/// `google.rpc.Status` with a `RetryInfo`.
+/// Encodes a `google.rpc.Status` with a `RetryInfo`.
 fn retry_info(millis: i64) -> Vec<u8> {
     #[derive(Clone, PartialEq, Message)]
     struct Status {
@@ -206,7 +206,7 @@ fn retry_info(millis: i64) -> Vec<u8> {
     Status { details: vec![Detail { type_url, value: Some(Info { delay }) }] }.encode_to_vec()
 }
 
-/// Base64 with padding.
+/// Encodes base64 with padding.
 pub(super) fn base64(bytes: &[u8]) -> String {
     const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::new();

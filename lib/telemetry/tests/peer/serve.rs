@@ -25,7 +25,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::{Reply, Seen, State, reply::Answered};
 
-/// One connection, as its requests know it.
+/// One connection, shared by its requests.
 #[derive(Clone)]
 struct Connection {
     number: u64,
@@ -62,7 +62,7 @@ async fn accept(stream: TcpStream, tls: Option<TlsAcceptor>, mut connection: Con
             connection.is_known = stream.get_ref().1.peer_certificates().is_some();
             requests(stream, connection).await;
         }
-        // The alert is sent; closing with something unread would overtake it.
+        // The alert is sent; closing the socket with unread data would reset it before the alert arrives.
         Err((_, mut stream)) => {
             drop(stream.shutdown().await);
             drop(tokio::io::copy(&mut stream, &mut tokio::io::sink()).await);
@@ -70,7 +70,7 @@ async fn accept(stream: TcpStream, tls: Option<TlsAcceptor>, mut connection: Con
     }
 }
 
-/// What a killed peer leaves behind.
+/// Makes closing the socket reset the connection, like a killed peer.
 fn reset_when_closed(stream: &TcpStream) {
     stream.set_zero_linger().expect("a socket");
 }
@@ -87,7 +87,7 @@ where
     let builder = auto::Builder::new(TokioExecutor::new());
     let served = builder.serve_connection(TokioIo::new(stream), service);
     tokio::select! {
-        // A connection that ends badly is what some tests are about.
+        // Some tests end a connection with an error on purpose.
         ended = served => drop(ended),
         () = kill.notified() => {}
     }

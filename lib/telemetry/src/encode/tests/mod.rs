@@ -1,5 +1,5 @@
-//! What opentelemetry-proto's own transform makes of the same input is the measure; where it loses something, a test
-//! says so.
+//! Compares with opentelemetry-proto's own transform of the same input; a test documents each case in which that
+//! transform loses data.
 
 mod strategies;
 
@@ -31,7 +31,7 @@ use prost::Message;
 use self::strategies as any;
 use crate::{encode, plan::Signal, record};
 
-/// Spans as they go: each a record of the journal, all of them a request.
+/// Encodes spans as they are sent: each as a record of the journal, all of them as one request.
 fn sent_spans(resource: &Resource, spans: &[SpanData]) -> ExportTraceServiceRequest {
     let records = spans.iter().map(|span| {
         let mut record = Vec::new();
@@ -66,7 +66,7 @@ fn request(resource: &Resource, records: &[Vec<u8>]) -> Vec<u8> {
     record::request(&head, &records.iter().map(|record| read(record)).collect::<Vec<_>>())
 }
 
-/// Ours is sorted, the official one in the order of a hash map.
+/// Our attributes are sorted, the official ones are in the order of a hash map.
 fn sorted(resource: Option<ProtoResource>) -> Option<ProtoResource> {
     let mut resource = resource?;
     resource.attributes.sort_by(|one, other| one.key.cmp(&other.key));
@@ -88,7 +88,7 @@ fn one_log(record: &SdkLogRecord) -> LogRecord {
 }
 
 proptest! {
-    // A case is up to five spans with all that is in them, which costs more to make than to check.
+    // A case is up to five complete spans, which cost more to generate than to check.
     #![proptest_config(ProptestConfig::with_cases(128))]
 
     #[test]
@@ -122,7 +122,7 @@ proptest! {
         let batch: Vec<_> = logs.iter().map(|(log, scope)| (log, scope)).collect();
         let mut official = group_logs_by_resource_and_scope(&LogBatch::new(&batch), &with_schema);
         official[0].resource = sorted(official[0].resource.take());
-        // The official scopes come in the order of a hash map.
+        // The official scopes are in the order of a hash map.
         for grouped in [&mut ours[0], &mut official[0]] {
             let order = |scope: &_| Option::as_ref(scope).map(Message::encode_to_vec);
             grouped.scope_logs.sort_by_key(|logs| (order(&logs.scope), logs.schema_url.clone()));
@@ -185,7 +185,7 @@ proptest! {
     }
 }
 
-/// Lengths around each power of 128, where a length takes another byte, and no more than that byte.
+/// Lengths around each power of 128, where the length prefix needs another byte, and not more than that byte.
 #[test]
 fn lengths_of_every_size_are_right() {
     let edges = [1 << 7, 1 << 14, 1 << 21];
@@ -210,7 +210,7 @@ fn lengths_of_every_size_are_right() {
     }
 }
 
-/// The official transform counts nanoseconds past the year 2554 from zero again.
+/// The official transform overflows for nanoseconds past the year 2554.
 #[test]
 fn a_time_that_nanoseconds_cannot_count_is_the_last_that_they_can() {
     let late = UNIX_EPOCH + Duration::from_secs(u64::MAX / 1_000_000_000 + 1);
@@ -223,7 +223,7 @@ fn a_time_that_nanoseconds_cannot_count_is_the_last_that_they_can() {
     assert_eq!((sent.start_time_unix_nano, sent.end_time_unix_nano), (0, u64::MAX));
 }
 
-/// The official transform panics on it.
+/// The official transform panics on this record.
 #[test]
 fn a_log_that_nobody_observed_has_no_such_time() {
     let record = SdkLoggerProvider::builder().build().logger("any").create_log_record();

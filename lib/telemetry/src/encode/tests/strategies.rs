@@ -1,4 +1,4 @@
-//! Any span, log, scope and resource that the SDK can hand on.
+//! Strategies for any span, log, scope and resource that the SDK can produce.
 
 use std::{
     collections::HashMap,
@@ -20,7 +20,7 @@ use opentelemetry_sdk::{
 };
 use proptest::{collection::vec, option, prelude::*};
 
-/// Short texts, and some around the lengths where a length takes another byte.
+/// Short texts, and some around the lengths where the length prefix needs another byte.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![8 => ".{0,12}", 2 => "[a-z]{90,140}", 1 => (16_300..16_400_usize).prop_map(|n| "x".repeat(n))]
 }
@@ -116,7 +116,7 @@ fn links() -> impl Strategy<Value = SpanLinks> {
     })
 }
 
-/// A span with nothing in it.
+/// An empty span.
 pub(super) fn empty_span() -> SpanData {
     SpanData {
         span_context: SpanContext::empty_context(),
@@ -177,7 +177,7 @@ fn any_value() -> impl Strategy<Value = AnyValue> {
     })
 }
 
-/// What a log record is made of; the SDK alone can make one.
+/// The parts of a log record; only the SDK can create one.
 #[derive(Clone, Debug)]
 pub(super) struct Log {
     names: (Option<&'static str>, Option<&'static str>, Option<String>),
@@ -206,7 +206,7 @@ impl LogProcessor for Capture {
 }
 
 impl Log {
-    /// The record as a processor gets it.
+    /// Returns the record as a processor receives it.
     pub(super) fn emitted(self, scope: InstrumentationScope) -> SdkLogRecord {
         let captured = Capture::default();
         let provider = SdkLoggerProvider::builder().with_log_processor(captured.clone()).build();
@@ -282,7 +282,7 @@ pub(super) fn log() -> impl Strategy<Value = Log> {
 }
 
 fn scope() -> impl Strategy<Value = InstrumentationScope> {
-    // A version that is empty and one that is absent are one on the wire, and two in the SDK.
+    // An empty version and an absent one are equal on the wire, but different in the SDK.
     (text(), option::of("[0-9.]{1,9}"), option::of("https://[a-z]{1,150}"), attributes()).prop_map(
         |(name, version, schema_url, attributes)| {
             let mut scope = InstrumentationScope::builder(name).with_attributes(attributes);
@@ -297,7 +297,7 @@ fn scope() -> impl Strategy<Value = InstrumentationScope> {
     )
 }
 
-/// Some of these, each with one of a few scopes.
+/// Several items, each with one of a few scopes.
 pub(super) fn scoped<T: Clone + Debug>(
     item: impl Strategy<Value = T>,
 ) -> impl Strategy<Value = Vec<(T, InstrumentationScope)>> {

@@ -1,11 +1,11 @@
-//! A reader of Prometheus' text that takes nothing which breaks a rule of the format.
+//! A strict parser of Prometheus' text format: it rejects every text that breaks a rule of the format.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Labels by name.
 pub(super) type ParsedLabels = BTreeMap<String, String>;
 
-/// One line with a number.
+/// A line with a value.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Sample {
     pub(super) name: String,
@@ -22,7 +22,7 @@ pub(super) struct ParsedFamily {
     pub(super) samples: Vec<Sample>,
 }
 
-/// The families of a text, or the rule that it breaks.
+/// Parses the families of a text, or returns the rule that it breaks.
 pub(super) fn parse(text: &str) -> Result<Vec<ParsedFamily>, String> {
     let mut families: Vec<ParsedFamily> = Vec::new();
     let mut help: Option<(String, String)> = None;
@@ -152,7 +152,8 @@ fn check(family: &ParsedFamily) -> Result<(), String> {
     }
 }
 
-/// Buckets rise, the last is `+Inf`, and it holds as many as `_count` says; each series has a sum and a count.
+/// Checks that bucket counts increase, that the last bucket is `+Inf` and equals `_count`, and that each series has a
+/// sum and a count.
 fn check_histogram(family: &ParsedFamily) -> Result<(), String> {
     #[derive(Default)]
     struct Series {

@@ -1,4 +1,4 @@
-//! What was recorded is what is read: as a request, and as text that a parser of Prometheus' rules takes.
+//! Checks that the recorded values are read back: as a request, and as text that a strict Prometheus parser accepts.
 
 mod exposition;
 mod text;

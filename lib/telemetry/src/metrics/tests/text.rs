@@ -1,4 +1,4 @@
-//! Prometheus' text, as golden files and for any instruments.
+//! Prometheus' text: golden files, and property tests with any instruments.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -107,7 +107,7 @@ fn escapes(metered: &TestMeter) {
 
 fn numbers(metered: &TestMeter) {
     let gauge = metered.meter().f64_gauge("g").build();
-    // The SDK does not take what is infinite or not a number.
+    // The SDK does not accept infinity or NaN.
     for value in [0.0, -0.0, 1.0, 0.1, -2.5, 1e15, 1e300, 5e-324, 1e-5, f64::MAX] {
         gauge.record(value, &[KeyValue::new("value", format!("{value:?}"))]);
     }
@@ -117,7 +117,7 @@ fn numbers(metered: &TestMeter) {
     metered.meter().f64_histogram("h").with_boundaries(bounds).build().record(1e22, &[]);
 }
 
-/// A view makes them; their buckets go with bounds.
+/// A view creates exponential histograms; their buckets are rendered with bounds.
 fn exponential() -> String {
     let reader = Reader::new();
     let view = |_: &Instrument| {
@@ -134,14 +134,14 @@ fn exponential() -> String {
         histogram.record(value, &[]);
     }
     let text = reader.prometheus();
-    // What is of this build, not of the case.
+    // Removes the lines that depend on the build, not on the case.
     text.lines()
         .filter(|line| !line.contains("target_info"))
         .flat_map(|line| [line, "\n"])
         .collect()
 }
 
-/// What to record: kind, name, unit, attributes, value.
+/// A measurement: kind, name, unit, attributes, value.
 type Measurement = (u8, String, String, Vec<(String, String)>, u32);
 
 fn recorded() -> impl Strategy<Value = Measurement> {

@@ -1,4 +1,4 @@
-//! What each answer is taken for, over both transports, and what every request carries.
+//! The outcome of each response, over both transports, and the contents of every request.
 
 use std::{sync::mpsc, time::Duration};
 
@@ -44,7 +44,7 @@ fn send_one(otlp: &Otlp) -> Answer {
     send(otlp, &[Signal::Spans]).remove(0)
 }
 
-/// One word for an answer, with its kind.
+/// Returns the name of an outcome, with its kind.
 fn class(answer: &Answer) -> (&'static str, Option<WhyKind>) {
     match answer {
         Answer::Accepted => ("accepted", None),
@@ -141,7 +141,7 @@ fn a_proxy_before_a_grpc_server_has_its_say() {
         let answer = send_one(&otlp(Transport::Grpc, &peer.endpoint()));
         assert_eq!(class(&answer), (word, Some(WhyKind::Status(status))), "{answer:?}");
     }
-    // A web server that speaks HTTP/2 is no gRPC server, whatever its status.
+    // A web server that speaks HTTP/2 is not a gRPC server, regardless of its status.
     peer.reply_next([Reply::status(200)]);
     let answer = send_one(&otlp(Transport::Grpc, &peer.endpoint()));
     assert_eq!(class(&answer), ("misconfigured", Some(WhyKind::Protocol)));
@@ -152,7 +152,7 @@ fn a_refusal_is_about_the_data_where_the_data_was_read() {
     let peer = Peer::start();
     let go = "Client sent an HTTP request to an HTTPS server.\n";
     let nginx = "<center>The plain HTTP request was sent to HTTPS port</center>";
-    // As the first answer, and as one after a success.
+    // As the first response, and as one after a success.
     let cases = [
         (400, "application/x-protobuf", "\x12\x03odd", ["poison", "poison"]),
         (422, "application/json; charset=utf-8", "{\"message\":\"odd\"}", ["poison", "poison"]),
@@ -214,7 +214,7 @@ fn the_time_to_come_back_is_read() {
         assert_eq!(after.map(|after| after.as_secs_f64()), seconds);
     }
     peer.reply_next([Reply::grpc_after(14, 1500), Reply::grpc_after(8, 20)]);
-    // What is not base64, or not a status, is no reason to fall over.
+    // Invalid base64, or an invalid status, must not cause a failure.
     let odd = |details: &str| Reply::Grpc { code: 14, message: "", details: details.to_owned() };
     peer.reply_next([odd("%%%"), odd("AAAA")]);
     let answers = send(&otlp(Transport::Grpc, &peer.endpoint()), &[Signal::Spans; 4]);
@@ -308,7 +308,7 @@ fn secrets_are_hidden_before_words_are_cut_and_however_short() {
         let Answer::Misconfigured(why) = send_one(&otlp) else { panic!("not so") };
         assert!(why.message.contains(said) && !why.message.contains("sesa"), "{}", why.message);
     }
-    // Nor is the query of where we are sent to, which may be our own.
+    // Neither is the query of a redirect target, which may be our own.
     let headers = vec![("location", "https://there/v1/traces?key=hidden".to_owned())];
     peer.reply_next([Reply::Http { status: 301, headers, body: "" }]);
     let Answer::Misconfigured(why) = send_one(&otlp) else { panic!("not so") };
@@ -340,7 +340,7 @@ fn failures_of_the_network_are_told_apart() {
 
 #[test]
 fn a_peer_of_another_protocol_is_said_to_be_one() {
-    // A server that greets in its own language, whatever comes.
+    // A server that sends a greeting of another protocol, regardless of the request.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let endpoint = format!("http://{}", listener.local_addr().unwrap());
     let (stop, stopped) = mpsc::channel::<()>();
@@ -355,7 +355,7 @@ fn a_peer_of_another_protocol_is_said_to_be_one() {
     for transport in BOTH {
         let answer = send_one(&otlp(transport, &endpoint));
         let Answer::Later { why, .. } = answer else { panic!("{answer:?}") };
-        // Of HTTP/2 sometimes no more is told than that the connection is closed.
+        // With HTTP/2 the error sometimes only reports that the connection is closed.
         assert!([WhyKind::Protocol, WhyKind::Reset].contains(&why.kind), "{why:?}");
         assert!(why.message.contains("port") && why.message.contains("transport"), "{why:?}");
         stop.send(()).unwrap();

@@ -1,4 +1,4 @@
-//! Senders that come and go over one lane: prepared, stopped, dead, and outlived.
+//! Successive senders of one lane: prepared, stopped, panicked, and outlived.
 
 use std::{process::Command, sync::Arc, time::Duration};
 
@@ -17,7 +17,7 @@ fn to_peer(peer: &Peer) -> Exporter {
     exporter(Destination::Otlp(otlp(Transport::Http, &peer.endpoint())))
 }
 
-/// Waits until it is so.
+/// Waits until the condition is true.
 fn wait_for(what: &str, is_so: impl Fn() -> bool) {
     let start = now();
     while !is_so() {
@@ -33,7 +33,7 @@ fn a_sender_that_hangs_beyond_its_end_disturbs_nobody() {
     assert!(Command::new("mkfifo").arg(&pipe).status().unwrap().success());
     bench.spans(["one", "two"]);
     bench.send_to(&exporter(Destination::Log(pipe.clone())));
-    // Nobody reads from the pipe: whoever opens it to write hangs.
+    // The pipe has no reader: opening it for writing blocks.
     wait_for("the first request", || count(&bench.tally().requests) == 1);
     let hanging = bench.sender.take().unwrap();
     hanging.stop(after(0.1));
@@ -43,7 +43,7 @@ fn a_sender_that_hangs_beyond_its_end_disturbs_nobody() {
     peer.wait_for("both", |seen| seen.len() == 1);
     let read = std::fs::read_to_string(&pipe).unwrap();
     assert_eq!(read.lines().count(), 2, "the old one wrote them after all");
-    // The bench has it, and the thread of the new one.
+    // The bench holds the lane, and so does the thread of the new sender.
     wait_for("the end of the old one", || Arc::strong_count(&bench.lane) == 2);
     assert_eq!(bench.tally().delivered(), 0);
     assert!(bench.lane.journal.read(10, 1000).is_none(), "what the new one has read stays read");
@@ -133,7 +133,7 @@ fn what_is_prepared_disturbs_nobody_and_may_be_left() {
     bench.drain();
     let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let prepare = || Sender::prepare(&to_peer(&peer), &bench.host).unwrap();
-    // A runtime that waits for its end must not be dropped here.
+    // A runtime that waits for its tasks must not be dropped here.
     runtime.block_on(async { drop(prepare()) });
     let prepared = prepare();
     bench.spans(["two"]);

@@ -1,4 +1,4 @@
-//! The lane when all is well: pace, order of magnitude, ends.
+//! The lane without failures: rate, batch sizes, shutdown.
 
 use std::time::Duration;
 
@@ -35,7 +35,8 @@ fn a_backlog_drains_at_once() {
         let mut bench = Bench::idle();
         bench.spans(numbered("span", 60_000));
         let start = now();
-        // Waiting for it once a batch would take minutes; the last batch, which is not full, does wait.
+        // Waiting for the throttle once per batch would take minutes; only the last batch, which is not full, waits for
+        // it.
         let throttle = Duration::from_secs(1);
         let destination = Destination::Otlp(otlp(transport, &peer.endpoint()));
         bench.send_to(&Exporter { throttle, ..exporter(destination) });
@@ -65,7 +66,7 @@ fn a_batch_that_is_not_full_waits_for_the_throttle() {
     let seen = peer.wait_for("the second", |seen| seen.len() == 2);
     assert!(seen[1].at >= start + throttle, "{:?}", seen[1].at - start);
     assert_eq!(seen[1].spans.len(), 2);
-    // A full one does not wait.
+    // A full batch does not wait.
     bench.spans(numbered("span", 512));
     let seen = peer.wait_for("a full one", |seen| seen.len() == 3);
     assert!(seen[2].at - seen[1].at < throttle, "{:?}", seen[2].at - seen[1].at);

@@ -1,4 +1,4 @@
-//! Items as lines.
+//! Items formatted as lines.
 
 use opentelemetry_proto::tonic::{
     common::v1::{AnyValue, ArrayValue, KeyValue, any_value::Value},

@@ -1,4 +1,4 @@
-//! The sender against a peer that fails in every way that matters. Each test of a lane ends with the one invariant:
+//! The sender against a peer with every relevant kind of failure. Each test of a lane ends with the one invariant:
 //! accepted = delivered + queued + rejected + dropped.
 
 mod client;
@@ -49,7 +49,7 @@ fn after(seconds: f64) -> Instant {
     now() + Duration::from_secs_f64(seconds)
 }
 
-/// An endpoint with short waits.
+/// An endpoint with short pauses.
 fn otlp(transport: Transport, endpoint: &str) -> Otlp {
     let uri = |path: &str| format!("{endpoint}{path}").parse().expect("a URI");
     let endpoints =
@@ -85,7 +85,7 @@ fn exporter(destination: Destination) -> Exporter {
     }
 }
 
-/// A lane with its sender, and what it said.
+/// A lane with its sender, and the notices of the sender.
 struct Bench {
     lane: Arc<Lane>,
     sender: Option<Sender>,
@@ -95,7 +95,7 @@ struct Bench {
 }
 
 impl Bench {
-    /// A lane that nobody empties yet.
+    /// A lane without a sender.
     fn idle() -> Self {
         let journal = Journal::open(Options::in_memory(256 << 20, now), &head()).expect("open");
         let folder = tempfile::tempdir().expect("a folder");
@@ -115,7 +115,7 @@ impl Bench {
         Self { lane: Arc::new(lane), sender: None, host, said, folder }
     }
 
-    /// A lane that is emptied into the peer.
+    /// A lane with a sender to the peer.
     fn to(transport: Transport, peer: &Peer) -> Self {
         let mut bench = Self::idle();
         bench.send_to_peer(transport, peer);
@@ -145,7 +145,7 @@ impl Bench {
         &self.lane.tally
     }
 
-    /// Appends spans of these names.
+    /// Appends spans with these names.
     fn spans<S: AsRef<str>>(&self, names: impl IntoIterator<Item = S>) {
         for name in names {
             let span = Span { name: name.as_ref().to_owned(), ..span() };
@@ -153,7 +153,7 @@ impl Bench {
         }
     }
 
-    /// Appends log records of these bodies.
+    /// Appends log records with these bodies.
     fn logs<S: AsRef<str>>(&self, bodies: impl IntoIterator<Item = S>) {
         for body in bodies {
             let body = Some(AnyValue { value: Some(Value::StringValue(body.as_ref().to_owned())) });
@@ -192,7 +192,7 @@ impl Bench {
         paths.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect()
     }
 
-    /// Ends the sender and checks the invariant: delivered and rejected as given, the rest still queued.
+    /// Stops the sender and checks the invariant: delivered and rejected as given, the rest still queued.
     fn end(mut self, delivered: u64, rejected: u64) {
         self.stop();
         let counts = self.lane.journal.counts();
@@ -206,7 +206,7 @@ impl Bench {
     }
 }
 
-/// A resource with nothing but a name.
+/// An empty resource.
 fn head() -> Vec<u8> {
     vec![0x0a, 0]
 }

@@ -1,4 +1,4 @@
-//! The lane when the destination is away, busy, or not what the operator thinks.
+//! The lane when the destination is unreachable, overloaded, or misconfigured.
 
 use std::time::Duration;
 
@@ -71,7 +71,7 @@ fn one_request_at_a_time_asks_whether_the_peer_is_back() {
     let destination = Destination::Otlp(otlp(Transport::Http, &peer.endpoint()));
     bench.send_to(&exporter(destination));
     let seen = peer.wait_for("some attempts", |seen| seen.len() == 12);
-    // Four were under way when the first failed; from then on no other batch is begun.
+    // Four requests were in progress when the first failed; from then on no other batch is started.
     let mut bodies: Vec<_> = seen.iter().map(|seen| &seen.body).collect();
     bodies.sort();
     bodies.dedup();
@@ -136,7 +136,7 @@ fn an_operators_mistake_holds_and_is_trouble() {
         let bench = Bench::to(transport, &peer);
         bench.spans(numbered("span", 600));
         peer.wait_for("the first", |seen| !seen.is_empty());
-        // Asked to drain it tries again at once, and then as after any failure.
+        // A drain retries at once, and then with the pauses of any failure.
         bench.sender().drain(after(0.4));
         let count = peer.seen().len();
         assert!((2..20).contains(&count), "{count}");
@@ -144,7 +144,7 @@ fn an_operators_mistake_holds_and_is_trouble() {
         assert!(trouble.contains(said), "{trouble}");
         assert!(bench.tally().snapshot().iter().any(|signal| signal.unanswered_since.is_some()));
         assert_eq!(bench.lane.journal.counts().queued, 600);
-        // Mended, everything arrives.
+        // After the recovery, everything is delivered.
         peer.reply_always(Reply::Accept);
         bench.drain();
         assert_eq!(bench.tally().trouble(), None);

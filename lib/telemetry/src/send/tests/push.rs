@@ -1,4 +1,4 @@
-//! Metrics, pushed at an interval past the journal.
+//! Metrics, pushed at an interval without the journal.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::{
     send::peer::{Peer, Reply, Seen},
 };
 
-/// A bench that pushes at this interval, and the counter that is pushed.
+/// A bench that pushes at this interval, and the provider of the pushed counter.
 fn pushing(interval: Duration, transport: Transport, peer: &Peer) -> (Bench, SdkMeterProvider) {
     let mut bench = Bench::idle();
     let reader = Reader::new();
@@ -74,7 +74,7 @@ fn the_latest_collection_is_tried_again_until_the_next() {
     assert!(seen[..3].iter().all(|seen| sold(seen) == 1));
     assert_eq!(count(&bench.tally().pushes), 0);
     assert!(bench.tally().trouble().is_some());
-    // The next collection has it all.
+    // The next collection contains the complete sum.
     peer.reply_always(Reply::Accept);
     let last =
         peer.wait_for("success", |seen| seen.iter().any(|it| it.is_accepted && sold(it) == 2));

@@ -1,4 +1,4 @@
-//! The lane when something is refused for good: exactly that ends as a dead letter.
+//! The lane when items are rejected permanently: exactly these become dead letters.
 
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use prost::Message;
@@ -9,7 +9,7 @@ use crate::{
     send::peer::{Peer, Reply},
 };
 
-/// What a peer says to data that it refuses.
+/// The response of a peer to data that it rejects.
 fn refused(transport: Transport) -> Reply {
     match transport {
         Transport::Grpc => Reply::grpc(3, "poison"),
@@ -83,7 +83,7 @@ fn too_large_is_halved_and_the_limit_is_remembered() {
         bench.drain();
         let seen = peer.seen();
         let refused = seen.iter().filter(|seen| !seen.is_accepted).count();
-        // As many as were under way before the limit was known, each halved down to it.
+        // As many as were in progress before the limit was known, each halved down to it.
         assert!(refused <= 4 * 15, "{refused}");
         let last = seen.iter().rposition(|seen| !seen.is_accepted).unwrap();
         assert!(last < seen.len() / 2 + 40, "refused at {last} of {}", seen.len());
@@ -167,7 +167,7 @@ fn a_letter_that_cannot_be_kept_is_counted_and_said() {
     let peer = Peer::start();
     peer.reply_to_named("poison", refused(BOTH[0]));
     let mut bench = Bench::idle();
-    // A file is where the folder should be.
+    // A file is at the path of the folder.
     std::fs::write(bench.folder.path().join("dead-letters"), "").unwrap();
     bench.spans(["one", "poison"]);
     bench.send_to_peer(BOTH[0], &peer);
@@ -191,7 +191,7 @@ fn what_a_server_fails_at_alone_is_refused() {
         bench.spans(numbered("b", 20));
         bench.send_to_peer(transport, &peer);
         peer.wait_for("a failure", |seen| !seen.is_empty());
-        // As long as nothing else passes it may be the server's fault; then it cannot be.
+        // As long as no other part succeeds, the server may be the cause; afterwards it cannot be.
         assert!(bench.letters().is_empty());
         let mut others = 0;
         while bench.letters().is_empty() && others < 2000 {
@@ -247,7 +247,7 @@ fn a_refusal_in_other_words_is_believed_once_something_was_accepted() {
     bench.spans(["poison"]);
     bench.send_to_peer(BOTH[1], &peer);
     peer.wait_for("the first", |seen| !seen.is_empty());
-    // It may be that nothing is accepted there: nothing is given up yet.
+    // The destination may not accept any data: no item is discarded yet.
     bench.sender().drain(super::after(0.2));
     assert_eq!((bench.lane.journal.counts().queued, bench.letters().len()), (1, 0));
     bench.spans(numbered("span", 10));

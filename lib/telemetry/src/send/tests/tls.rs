@@ -1,4 +1,4 @@
-//! TLS: whom we believe, and who believes us.
+//! TLS: the certificates that we trust, and the peers that trust ours.
 
 use super::{BOTH, client::send, otlp};
 use crate::{
@@ -111,7 +111,7 @@ fn a_file_that_cannot_be_used_is_named() {
         let message = message.replace("{}", &folder).replace("{other}", &other);
         assert_eq!(Client::new(&otlp, "shop/1.0").err().expect("refused").to_string(), message);
     }
-    // Nothing is read where nothing is `https`.
+    // No file is read if no endpoint is `https`.
     let tls = Tls { ca_file: file("none.pem"), ..Tls::default() };
     let otlp = Otlp { tls, ..otlp(Transport::Grpc, "http://localhost:1") };
     assert!(Client::new(&otlp, "shop/1.0").is_ok());
