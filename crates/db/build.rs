@@ -1,4 +1,4 @@
-//! Tells cargo that the migrations are part of this crate: `sqlx::migrate!` reads a folder that it would not watch.
+//! Makes cargo rebuild this crate when a migration changes: cargo does not watch the folder that `sqlx::migrate!` reads.
 
 fn main() {
     println!("cargo::rerun-if-changed=migrations");

@@ -1,8 +1,7 @@
-//! What every [`Bus`] has to do, as a suite that each implementation's tests run.
+//! The conformance suite of [`Bus`], which the tests of each implementation run.
 //!
-//! It publishes, forgets, closes the bus by dropping it, and opens it again at the same place, so that what is promised
-//! to outlive the process is looked at from the other side. A batch may come again; the suite counts with that only where
-//! the trait allows it.
+//! The suite publishes, forgets, closes the bus by dropping it, and opens it again at the same location, so that it checks the
+//! data that must outlive the process. A batch may be delivered again; the suite accepts that only where the trait allows it.
 
 use std::{future::Future, pin::pin, task::Poll, time::Duration};
 
@@ -11,29 +10,29 @@ use model::{Project, Timestamp, TraceId};
 
 use crate::{Batch, Bus, Next, Subject};
 
-/// What the suite needs to know of the bus that it is run on.
+/// The properties of the bus under test that the suite needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
-    /// Bytes of a batch that is too large for any trace, and no reason to refuse others.
+    /// The size in bytes of a batch that is too large for any trace, and no reason to refuse others.
     pub too_many_bytes: usize,
-    /// Spans that are too many for any trace.
+    /// A number of spans that is too large for any trace.
     pub too_many_spans: u32,
-    /// How many batches of `batch_bytes`, each of a trace of its own, are more than the bus keeps.
+    /// A number of batches of `batch_bytes`, each of its own trace, that exceeds the capacity of the bus.
     pub too_many_batches: u32,
-    /// Bytes of each of them.
+    /// The size of each of them in bytes.
     pub batch_bytes: usize,
-    /// How long a trace is kept that nobody subscribes to.
+    /// How long a trace without a subscriber is kept.
     pub age_max: Duration,
 }
 
-/// How long a subscriber may take to get what is there.
+/// The timeout for a subscriber to receive a stored batch.
 const SOON: Duration = Duration::from_secs(10);
 
-/// When the suite begins, by its own clock.
+/// The start time of the suite, by its own clock.
 const BEGIN: u64 = 1_800_000_000;
 
-/// Runs the suite. `open` opens the bus, at the same place each time; there is nothing there at first, and the one before
-/// is closed.
+/// Runs the suite. `open` opens the bus, at the same location each time; the location is empty at first, and the bus before is
+/// closed.
 pub async fn conforms<B: Bus>(facts: Facts, open: impl AsyncFn(Timestamp) -> B) {
     let mut stage = Stage { facts, secs: BEGIN, ids: 0 };
     let bus = open(stage.now()).await;
@@ -66,7 +65,7 @@ impl Stage {
         self.secs += by.as_secs();
     }
 
-    /// A trace that was not there before.
+    /// Returns a new trace id.
     fn trace(&mut self) -> TraceId {
         self.ids += 1;
         let mut id = [0xc0; 16];
@@ -233,7 +232,7 @@ impl Stage {
         let mut refused = None;
         while refused.is_none() && traces.len() < self.facts.too_many_batches as usize {
             let trace = self.trace();
-            // Each of a project of its own: none has more than its share.
+            // Each trace has its own project: none exceeds its share.
             let project = format!("project-{}", traces.len()).parse().expect("a name");
             traces.push((trace, bus.subscribe(trace, &project)));
             let large = batch(trace, vec![b'x'; self.facts.batch_bytes]);
@@ -296,7 +295,7 @@ fn batch(trace: TraceId, bytes: Vec<u8>) -> Batch {
     Batch { trace, spans: 1, bytes: Bytes::from(bytes) }
 }
 
-/// The next so many batches.
+/// Reads the next `batches` batches.
 async fn read(subscription: &mut impl Next, batches: usize) -> Vec<String> {
     let mut texts = Vec::new();
     for _ in 0..batches {

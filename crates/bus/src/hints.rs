@@ -1,18 +1,18 @@
-//! Hints: "something new about X", for those who happen to listen.
+//! Hints: lossy notifications of the form "something new about X", for current listeners.
 //!
-//! A hint may be lost, by a listener that is too slow, so it never carries what is new. Who needs to be sure
-//! looks at the record now and then, hint or not.
+//! A listener that is too slow may lose a hint, so a hint never carries data. A component that must not miss a change also polls
+//! the database from time to time.
 
 use tokio::sync::broadcast;
 
-/// Hints kept for the slowest listener.
+/// Hints that are buffered for the slowest listener.
 const LAG_MAX: usize = 1024;
 
-/// What a hint is about: a word that its sender and its listeners agree on.
+/// The subject of a hint: a string that its sender and its listeners agree on.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Subject(pub String);
 
-/// The hints of one listener.
+/// The subscription of one listener to hints.
 #[derive(Debug)]
 pub struct Hints(broadcast::Receiver<Subject>);
 
@@ -20,7 +20,7 @@ pub struct Hints(broadcast::Receiver<Subject>);
 pub(crate) struct Sender(broadcast::Sender<Subject>);
 
 impl Hints {
-    /// The next hint; after a lag, the oldest that is still there. Nothing once the bus is gone.
+    /// Returns the next hint; after a lag, the oldest one in the buffer. Returns none once the bus is dropped.
     pub async fn next(&mut self) -> Option<Subject> {
         loop {
             match self.0.recv().await {
@@ -38,7 +38,7 @@ impl Sender {
     }
 
     pub(crate) fn send(&self, subject: Subject) {
-        // The only error is that nobody listens, which is no error for a hint.
+        // The only error is that there is no listener, which is no error for a hint.
         self.0.send(subject).ok();
     }
 

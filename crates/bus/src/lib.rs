@@ -1,13 +1,13 @@
-//! How the parts of a server share what is new: spans by trace id, and hints.
+//! The bus between the parts of a server: spans by trace id, and hints (notifications).
 //!
-//! Spans are kept, so that a subscriber that comes late, or comes again after a worker died, misses nothing;
-//! a full bus refuses the new and drops nothing that somebody waits for. Hints are not kept: one says "look again", the record
-//! says what there is to see.
+//! The bus stores spans, so that a late subscriber, or one that subscribes again after a worker died, misses nothing; a full bus
+//! refuses new spans and drops none that a subscriber waits for. The bus does not store hints: a hint requests another look at
+//! the database, which holds the data.
 //!
-//! [`Bus`] is what every bus promises, [`conformance`] the suite that each has to pass, and [`Local`] the bus of one
-//! process, which keeps spans in memory and, sealed, in a journal. Record 0017 has the reasons.
+//! [`Bus`] is the contract of every bus, [`conformance`] the suite that each implementation has to pass, and [`Local`] the bus of
+//! one process, which stores spans in memory and, sealed, in a journal. ADR 0017 has the reasons.
 //!
-//! Deliberately absent: what a span or a run is, and the wall clock (every moment is handed in).
+//! Deliberately absent: the meaning of a span or a run, and the wall clock (the caller passes every timestamp).
 
 pub mod conformance;
 mod hints;
@@ -31,99 +31,100 @@ pub use replay::ReplaySummary;
 pub use seal::SealKeys;
 pub use spans::{Limits, Subscription};
 
-/// Shares spans by trace id, and hints.
+/// A bus that shares spans by trace id, and hints.
 ///
-/// What is published may come to a subscriber more than once, as when a sender that was refused sends it again; never
-/// out of the order in which one publisher published it.
+/// A subscriber may receive a batch more than once, for example when a refused sender sends it again; it always receives the
+/// batches of one publisher in the order of publishing.
 pub trait Bus: Send + Sync + 'static {
-    /// One reader of one trace. Dropping it ends it, and nothing else.
+    /// One reader of one trace. Dropping it ends the subscription, and nothing else.
     type Subscription: Next;
 
-    /// Keeps all of these, each for its trace, and wakes subscribers.
+    /// Stores all of these batches, each for its trace, and wakes subscribers.
     ///
-    /// After `Ok` they outlive this process: whoever opens the bus again finds them until they are forgotten. Those of a
-    /// trace that is at its bound, or whose project has its share, are not kept: they count as lost to their trace, and are no
-    /// reason to refuse a sender that may send for others too. After [`PublishError`] some may be kept, the rest count as refused to their traces,
-    /// and all of them may be published again. Dropped before it ends, it MAY have kept them.
+    /// After `Ok` they outlive this process: a process that opens the bus again finds them until they are forgotten. Batches of a
+    /// trace at its bound, or of a project that has used its share, are not stored: they count as lost to their trace, and are no
+    /// reason to refuse a sender that may also send for other projects. After [`PublishError`] some may be stored, the rest count
+    /// as refused to their traces, and all of them may be published again. If the future is dropped before it completes, it MAY
+    /// have stored them.
     ///
-    /// Forgets first what nobody subscribes to and nobody added to for longer than the bus's age; and where the bus is full,
-    /// what nobody subscribes to at all, the oldest first.
+    /// First discards traces that have no subscriber and no new batch for longer than the age limit of the bus; and where the bus
+    /// is full, discards traces without a subscriber, the oldest first.
     fn publish(
         &self,
         now: Timestamp,
         batches: Vec<Batch>,
     ) -> impl Future<Output = Result<(), PublishError>> + Send;
 
-    /// Subscribes to a trace: everything kept of it, then everything new, in the order of publishing.
+    /// Subscribes to a trace: all stored batches, then all new ones, in the order of publishing.
     ///
-    /// A trace that someone subscribes to does not age, and counts for the project of its first subscriber.
+    /// A trace with a subscriber does not age, and counts for the project of its first subscriber.
     fn subscribe(&self, trace: TraceId, project: &Project) -> Self::Subscription;
 
-    /// Says that the trace begins now: nothing of it was sent before, and someone subscribes to it.
+    /// Marks that the trace begins now: no span of it was sent before, and it has a subscriber.
     fn expect(&self, trace: TraceId);
 
-    /// Whether absence proves anything: the bus has heard of the trace from its beginning on, without a pause, and
-    /// nothing of it was refused or lost.
+    /// Whether the trace is complete as far as the bus knows, so that absence can be concluded: the bus has listened for it from
+    /// its beginning, without a pause, and none of its batches was refused or lost.
     ///
-    /// A bus that was closed and opened again was deaf meanwhile, and a sender may have given up. So it is false for
-    /// all that was expected before, unless others have listened in its place.
+    /// A bus that was closed and opened again did not listen meanwhile, and a sender may have given up. So it is false for all
+    /// traces that were expected before, unless other servers have listened in its place.
     fn is_whole(&self, trace: TraceId) -> bool;
 
-    /// Notes that spans of the trace were lost before they came here. It MUST NOT block.
+    /// Records that spans of the trace were lost before they reached the bus. It MUST NOT block.
     fn lose(&self, now: Timestamp, trace: TraceId);
 
-    /// How many batches of the trace were refused or lost since someone first subscribed or something was kept.
+    /// Returns how many batches of the trace were refused or lost since its first subscription or its first stored batch.
     ///
-    /// A sender may have sent them again with success, which the bus cannot know: above zero, absence of a
-    /// span proves nothing.
+    /// A sender may have sent them again with success, which the bus cannot know: above zero, no absence of a span can be
+    /// concluded.
     fn refused(&self, trace: TraceId) -> u64;
 
-    /// Drops what is kept of the trace, here and wherever it would outlive the process, and ends its subscriptions.
+    /// Discards the batches of the trace, in memory and in persistent storage, and ends its subscriptions.
     ///
-    /// Spans that come later open the trace anew: they are kept within the bounds, for nobody, until they are
-    /// older than the bus's age. To refuse them, the bus would have to remember every trace it forgot.
+    /// Later spans open the trace anew: the bus stores them within the bounds, without a subscriber, until they exceed the age
+    /// limit. To refuse them, the bus would have to remember every forgotten trace.
     fn forget(&self, trace: TraceId);
 
-    /// Tells everyone who listens that there is something new about `subject`.
+    /// Notifies all listeners that there is something new about `subject`.
     fn hint(&self, subject: Subject);
 
     /// Listens to the hints from now on.
     fn hints(&self) -> Hints;
 }
 
-/// What a subscription gives.
+/// The reading side of a subscription.
 pub trait Next: Send {
-    /// The next batch; waits for one where all are read. Nothing after the trace was forgotten.
+    /// Returns the next batch; waits for one if all are read. Returns none after the trace was forgotten.
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
-/// Spans of one trace that came together.
+/// A batch of spans of one trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
     /// The trace.
     pub trace: TraceId,
     /// How many spans there are.
     pub spans: u32,
-    /// The spans, in a form that the bus does not know.
+    /// The encoded spans, opaque to the bus.
     pub bytes: Bytes,
 }
 
-/// A bus refused to keep something, and kept all that somebody waits for. To publish it again later may help.
+/// The bus refused to store a batch, and kept all batches that a subscriber waits for. Publishing it again later may succeed.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum PublishError {
-    /// All traces together are at the bound, and somebody waits for each of them.
+    /// All traces together are at the upper bound, and each of them has a subscriber.
     #[error("the bus keeps no more than {bytes_max} bytes of spans: send them again later")]
     Full {
-        /// The bound.
+        /// The upper bound.
         bytes_max: usize,
     },
-    /// What would outlive the process cannot be written.
+    /// The journal cannot be written.
     #[error("the journal of spans takes nothing now ({reason}): send them again later")]
     Journal {
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The bus is being closed.
+    /// The bus is shutting down.
     #[error("the bus is closed: send them again later")]
     Closed,
 }

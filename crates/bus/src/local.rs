@@ -1,7 +1,8 @@
-//! The bus of one process: spans in memory for those who subscribe, and in a journal for whoever comes after a crash.
+//! The bus of one process: spans in memory for subscribers, and in a journal for the restart after a crash.
 //!
-//! What was published is written to the operating system before its publisher is told: the end of the process, however
-//! sudden, costs nothing. Nothing waits for the device: the end of the machine may cost what it had not written.
+//! Published batches are written to the operating system before the publisher gets its acknowledgement: the end of the process,
+//! however sudden, loses nothing. The bus does not wait for the storage device: the end of the machine may lose data that it had
+//! not written yet.
 
 use std::{
     io,
@@ -25,67 +26,67 @@ use crate::{
     writer::{Command, Publish, Writer},
 };
 
-/// How many times more than is kept may be on disk: half of it may be over before what is not is copied.
+/// The ratio of the disk bound to the memory bound: half of the journal may be settled before live batches are copied.
 const DISK_FACTOR: u64 = 4;
 
-/// The least on disk; a journal gives room back by sixteenths.
+/// The lower bound of the journal on disk; a journal frees space by sixteenths.
 const DISK_BYTES_MIN: u64 = 4 << 20;
 
-/// What the journal has in memory on its own account, beside one batch of the largest kind.
+/// The memory of the journal itself, beside one batch of the largest size.
 const JOURNAL_BYTES: usize = 4 << 20;
 
-/// Publishers that wait to be written. Further ones wait to be among them.
+/// Publishers in the queue of the writer. Further publishers wait for a slot in the queue.
 const COMMANDS_MAX: usize = 1024;
 
-/// How a bus is opened.
+/// The options of a bus.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the journal is.
+    /// The directory of the journal.
     pub directory: PathBuf,
-    /// How much is kept; four times as much may be on disk.
+    /// The upper bounds of stored spans; the journal may use four times as much on disk.
     pub limits: Limits,
     /// The largest batch; a larger one counts as too large for its trace.
     pub batch_bytes_max: usize,
-    /// Under what spans are sealed in the journal.
+    /// The keys under which spans are sealed in the journal.
     pub keys: SealKeys,
 }
 
-/// Shares spans and hints within one process.
+/// A bus that shares spans and hints within one process.
 #[derive(Debug)]
 pub struct Local {
     spans: Spans,
     hints: hints::Sender,
     journal: Arc<Journal>,
     replayed: ReplaySummary,
-    /// None only while it is being dropped.
+    /// None only during drop.
     commands: Option<mpsc::Sender<Command>>,
     writer: Option<JoinHandle<()>>,
 }
 
-/// Numbers of one moment.
+/// A snapshot of the counters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Traces that are known.
+    /// Known traces.
     pub traces: usize,
-    /// What is kept costs so many bytes.
+    /// The memory cost of the stored batches in bytes.
     pub bytes: usize,
-    /// Bytes on disk.
+    /// The size of the journal on disk in bytes.
     pub journal_bytes: u64,
-    /// Spans that were not kept because their trace or their project was at its bound.
+    /// Spans that were discarded because their trace or their project was at its bound.
     pub over_spans: u64,
-    /// Spans that nobody subscribed to, and that made room for others.
+    /// Spans without a subscriber that were discarded to make room for others.
     pub displaced_spans: u64,
-    /// What the disk said when it last refused, unless it has taken something since.
+    /// The last write error of the journal, unless a later write succeeded.
     pub journal_error: Option<String>,
 }
 
-/// Why a bus cannot be opened.
+/// The reason why a bus cannot be opened.
 #[derive(Debug, Error)]
 pub enum OpenError {
-    /// Its journal cannot.
+    /// Its journal cannot be opened.
     #[error(transparent)]
     Journal(#[from] journal::OpenError),
-    /// The system has no thread to give.
+    /// The system cannot start a thread.
     #[error("the thread that writes spans to their journal cannot be started: {0}")]
     Thread(#[from] io::Error),
 }
@@ -100,7 +101,7 @@ impl Faulty for OpenError {
 }
 
 impl Local {
-    /// Opens the bus with all that was left in its journal. Reads files, so that it blocks.
+    /// Opens the bus with all batches that its journal holds. Reads files, so it blocks.
     pub fn open(options: Options, now: Timestamp) -> Result<Self, OpenError> {
         let Options { directory, limits, batch_bytes_max, keys } = options;
         let disk_max = (limits.bytes_max as u64).saturating_mul(DISK_FACTOR).max(DISK_BYTES_MIN);
@@ -108,7 +109,7 @@ impl Local {
             batch_bytes_max.saturating_add(PREFIX_BYTES + SEAL_BYTES + JOURNAL_BYTES) as u64;
         let options = journal::Options {
             memory_max,
-            // Written once for a whole group, by whoever flushes.
+            // Flushed once for a complete group, by the writer.
             durability: Durability::Memory,
             full: Full::Count,
             ..journal::Options::in_directory(directory, clock)
@@ -136,24 +137,24 @@ impl Local {
         })
     }
 
-    /// What was found when it was opened.
+    /// Returns the summary of the journal replay at startup.
     pub fn replayed(&self) -> ReplaySummary {
         self.replayed
     }
 
-    /// The folder that is this bus's alone for as long as it is open; the next one to open there finds what it left.
+    /// Returns the folder that belongs to this bus exclusively while it is open; the next bus to open there finds its batches.
     pub fn folder(&self) -> Option<&Path> {
         self.journal.folder()
     }
 
-    /// Tries whether the journal takes something again, where it did not: `counts` tells. Nobody may send while nobody is
-    /// ready, so that nothing else would.
+    /// Tries whether the journal accepts writes again after an error: `counts` returns the result. While the server is not ready
+    /// no sender may send, so that no other write would try it.
     pub fn try_journal(&self) {
-        // Where there is no place for it, others are there, and try it.
+        // If the queue is full, it holds other commands, which try the journal too.
         self.commands.as_ref().map(|commands| commands.try_send(Command::Try).ok());
     }
 
-    /// The numbers of this moment.
+    /// Returns a snapshot of the counters.
     pub fn counts(&self) -> Counts {
         let journal = self.journal.counts();
         let kept = self.spans.lock();
@@ -201,7 +202,7 @@ impl Bus for Local {
 
     fn forget(&self, trace: TraceId) {
         self.spans.lock().forget(trace);
-        // Where there is no place for it, others are there, and the journal hears of it with them.
+        // If the queue is full, it holds other commands, and the journal processes the release with them.
         self.commands.as_ref().map(|commands| commands.try_send(Command::Release).ok());
     }
 
@@ -218,14 +219,14 @@ impl Drop for Local {
     fn drop(&mut self) {
         drop(self.commands.take());
         if let Some(writer) = self.writer.take() {
-            // One that panicked has ended as well; what it had told to be safe is written.
+            // A writer that panicked has ended as well; every batch that it acknowledged is written.
             writer.join().ok();
         }
         self.journal.close();
     }
 }
 
-/// The clock by which the journal tells how old things are.
+/// The clock by which the journal measures age.
 fn clock() -> Instant {
     tokio::time::Instant::now().into_std()
 }

@@ -1,21 +1,21 @@
-//! What stands in the journal: batches, and that a trace was forgotten.
+//! The records of the journal: batches, and marks that a trace was forgotten.
 //!
-//! A record is a kind, a number, a trace id and, for a batch, its bytes, which are sealed. Numbers rise with publishing and stay with a
-//! batch when it is copied to the end of the journal, so that copies are known as such and their order is that of
+//! A record is a kind, a number, a trace id and, for a batch, its sealed bytes. Numbers increase with publishing and stay with a
+//! batch when it is copied to the end of the journal, so that the reader recognizes copies, and their order is that of
 //! publishing.
 
 use model::TraceId;
 
-/// The head of every segment: the form below. What another head stands over was written by another version.
+/// The head of every segment: the format below. A segment with another head was written by another version.
 pub(crate) const HEAD: &[u8] = b"spans 2";
 
 const BATCH: u8 = 1;
 const FORGOTTEN: u8 = 2;
 
-/// Kind, number and trace.
+/// The size of kind, number and trace id.
 pub(crate) const PREFIX_BYTES: usize = 1 + 8 + 16;
 
-/// A record, read.
+/// A decoded record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Record<'a> {
     Batch {
@@ -31,7 +31,7 @@ pub(crate) enum Record<'a> {
 }
 
 impl<'a> Record<'a> {
-    /// The record, in a buffer that is used again.
+    /// Encodes the record into a reusable buffer.
     pub(crate) fn write(self, buffer: &mut Vec<u8>) {
         let (kind, number, trace, bytes) = match self {
             Self::Batch { number, trace, bytes } => (BATCH, number, trace, bytes),
@@ -45,7 +45,7 @@ impl<'a> Record<'a> {
         buffer.extend_from_slice(bytes);
     }
 
-    /// None where it is not of this form.
+    /// Decodes a record. None where the format is invalid.
     pub(crate) fn read(record: &'a [u8]) -> Option<Self> {
         let (&kind, rest) = record.split_first()?;
         let (number, rest) = rest.split_first_chunk()?;

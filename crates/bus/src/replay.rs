@@ -1,7 +1,7 @@
-//! What a journal holds when it is opened, brought back into memory.
+//! Replay of the journal into memory when the bus is opened.
 //!
-//! Read twice: first for what was forgotten, so that no more is held in memory than is alive. A batch that was copied may
-//! be there twice, and its copy before a later batch; numbers tell.
+//! The journal is read twice: first for the forgotten traces, so that memory holds only live batches. A copied batch may occur
+//! twice, and its copy before a later batch; the numbers identify it.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -17,26 +17,26 @@ use crate::{
     traces::{PendingBatches, StoredBatch, TraceTable},
 };
 
-/// Bytes that are read at a time.
+/// The read size in bytes.
 const READ_BYTES: usize = 1 << 20;
 
-/// How much longer what was found is kept for a subscriber: a server may wait for its database before it can go on.
+/// How much longer replayed batches are kept for a subscriber: a server may wait for its database before it can continue.
 const GRACE: Duration = Duration::from_secs(10 * 60);
 
-/// What was found in the journal when the bus was opened.
+/// A summary of the journal replay.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ReplaySummary {
-    /// Traces of which something was found.
+    /// Traces with at least one replayed batch.
     pub traces: usize,
-    /// Spans of these.
+    /// Spans of these traces.
     pub spans: u64,
-    /// Torn or damaged bytes, which were left out. The end of a process tears at most what nobody was told to be safe.
+    /// Torn or damaged bytes, which were skipped. The end of a process tears at most batches that were not acknowledged.
     pub damaged_bytes: u64,
-    /// Spans that were found and could not be taken over: written by another version, under a key that is not here, or for want of room.
+    /// Spans that were found and not replayed: written by another version, sealed under an unknown key, or beyond the bounds.
     pub left_out_spans: u64,
 }
 
-/// Brings everything back, and tells the number that comes next.
+/// Replays all live batches, and returns the next batch number.
 pub(crate) fn replay(
     journal: &Journal,
     limits: &Limits,
@@ -74,7 +74,7 @@ pub(crate) fn replay(
     (kept, next, replayed)
 }
 
-/// Of each trace that was forgotten, the number before which.
+/// Returns, for each forgotten trace, the number below which its batches are forgotten.
 fn forgotten(journal: &Journal) -> HashMap<TraceId, u64> {
     let mut forgotten = HashMap::new();
     while let Some(batch) = journal.read(u64::MAX, READ_BYTES) {
@@ -100,7 +100,7 @@ struct JournalContents {
 }
 
 impl JournalContents {
-    /// Whether somebody may need the record.
+    /// Stores a record. Returns whether a subscriber may need it.
     fn take(
         &mut self,
         (stretch, spans): (Stretch, u32),

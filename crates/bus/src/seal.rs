@@ -1,9 +1,9 @@
-//! Batches sealed in the journal: AES-256-GCM under a key that is handed in and is not in the journal.
+//! Sealing of batches in the journal: AES-256-GCM under a key that the caller passes in and the journal never holds.
 //!
-//! Each time that a bus is opened it derives a key of its own, by HKDF from the first one and a salt that was never used before;
-//! so a counter is a nonce that is never used twice, however many batches there are. The salt and the counter stand before what
-//! they sealed. What stands before these, the record's kind, number and trace, is sealed along: a batch that is moved to
-//! another trace stays shut. Deliberately absent: where keys come from.
+//! Each time a bus is opened it derives its own key, by HKDF from the first key and a fresh salt; so a counter is a nonce that is
+//! never reused, however many batches there are. Salt and counter precede the sealed bytes. The prefix of the record, its kind,
+//! number and trace id, is authenticated as associated data: a batch that is moved to another trace cannot be opened.
+//! Deliberately absent: where keys come from.
 
 use std::{collections::HashMap, fmt};
 
@@ -12,16 +12,16 @@ use ring::{
     hkdf::{HKDF_SHA256, Salt},
 };
 
-/// Bytes of a salt.
+/// The size of a salt in bytes.
 const SALT: usize = 16;
-/// Bytes of a counter.
+/// The size of a counter in bytes.
 const COUNTER: usize = 8;
-/// What sealing adds to a batch.
+/// The bytes that sealing adds to a batch.
 pub(crate) const SEAL_BYTES: usize = SALT + COUNTER + 16;
-/// What the derived keys are for.
+/// The HKDF info of the derived keys.
 const PURPOSE: &[u8] = b"qualitytrace journal of spans";
 
-/// Keys for a journal of spans: the first one seals, every one opens. `Debug` does not show them.
+/// Keys for a span journal: the first one seals, each of them opens. `Debug` does not show them.
 #[derive(Clone)]
 pub struct SealKeys {
     first: [u8; 32],
@@ -29,21 +29,21 @@ pub struct SealKeys {
     salt: [u8; SALT],
 }
 
-/// Seals, with a key that is this bus's alone.
+/// Seals batches with the derived key of this bus.
 pub(crate) struct Sealer {
     salt: [u8; SALT],
     key: LessSafeKey,
     next: u64,
 }
 
-/// Opens what others sealed. It remembers the keys that it derived, of which there is one for each time that the bus was opened.
+/// Opens batches that earlier buses sealed. It caches the derived keys, one for each time the bus was opened.
 pub(crate) struct Opener {
     keys: SealKeys,
     known: HashMap<[u8; SALT], LessSafeKey>,
 }
 
 impl SealKeys {
-    /// These keys; `salt` is drawn anew each time.
+    /// Creates a key ring; the caller generates a new random `salt` each time.
     pub fn new(first: [u8; 32], others: Vec<[u8; 32]>, salt: [u8; 16]) -> Self {
         Self { first, others, salt }
     }
@@ -58,7 +58,7 @@ impl SealKeys {
 }
 
 impl Sealer {
-    /// Adds these bytes to a record's prefix, sealed. Only what no memory holds is too large for it.
+    /// Appends these bytes to a record's prefix, sealed. It fails only for sizes that exceed any memory.
     pub(crate) fn seal(&mut self, record: &mut Vec<u8>, bytes: &[u8]) -> Option<()> {
         let (prefix, counter) = (record.len(), self.next.to_be_bytes());
         self.next += 1;
@@ -75,7 +75,7 @@ impl Sealer {
 }
 
 impl Opener {
-    /// Opens what was sealed behind this prefix; none where it is damaged, or its key is not here.
+    /// Opens the bytes that were sealed behind this prefix; none where they are damaged, or their key is unknown.
     pub(crate) fn open(&mut self, prefix: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
         let (salt, rest) = sealed.split_first_chunk::<SALT>()?;
         let (counter, rest) = rest.split_first_chunk::<COUNTER>()?;
@@ -99,7 +99,7 @@ impl Opener {
 
 fn derive(root: &[u8; 32], salt: &[u8; SALT]) -> LessSafeKey {
     let key = Salt::new(HKDF_SHA256, salt).extract(root);
-    // A key of AES-256 is one block of SHA-256, and HKDF gives up to 255.
+    // An AES-256 key is one block of SHA-256, and HKDF can expand to 255 blocks.
     let key = key.expand(&[PURPOSE], &AES_256_GCM).map(UnboundKey::from);
     LessSafeKey::new(key.expect("HKDF gives 32 bytes"))
 }

@@ -1,7 +1,7 @@
-//! Spans by trace id: kept in the order of publishing, read by cursors.
+//! Spans by trace id: stored in the order of publishing, read by cursors.
 //!
-//! A subscription is a place in what is kept, not a queue of its own. So replay and live are one thing, a slow
-//! subscriber costs nothing, and the bounds of what is kept are the bounds of everything.
+//! A subscription is a cursor into the stored batches, not a queue of its own. So replay and live delivery are the same code, a
+//! slow subscriber costs nothing, and the bounds of the stored batches bound all memory.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -14,36 +14,36 @@ use tokio::sync::Notify;
 
 use crate::{Next, traces::TraceTable};
 
-/// How much a bus keeps, and for how long.
+/// The upper bounds of a bus, and the age limit.
 ///
-/// A batch counts with its bytes and what keeping it costs, so that many small ones stay within the bounds too.
+/// A batch counts with its bytes and its overhead, so that many small batches stay within the bounds too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Bytes of all traces.
     pub bytes_max: usize,
-    /// Bytes of the traces of one project that somebody subscribed to.
+    /// Bytes of the traces of one project that have or had a subscriber.
     pub project_bytes_max: usize,
     /// Bytes of one trace.
     pub trace_bytes_max: usize,
     /// Spans of one trace.
     pub trace_spans_max: u64,
-    /// How long a trace is kept that nobody subscribes to, counted from what was last added to it.
+    /// How long a trace without a subscriber is kept, counted from its last batch.
     pub age_max: Duration,
 }
 
-/// One reader of one trace.
+/// A subscription: one reader of one trace.
 #[derive(Debug)]
 pub struct Subscription {
     spans: Spans,
     pub(crate) trace: TraceId,
-    /// How many batches were read.
+    /// The number of batches read.
     seen: usize,
-    /// That of the trace when it was subscribed to. A trace that is found under the same id with another one came after a
-    /// `forget`, and is not this subscription's.
+    /// The notifier of the trace at the time of subscribing. A trace with the same id and another notifier was opened after a
+    /// `forget`, and does not belong to this subscription.
     pub(crate) news: Arc<Notify>,
 }
 
-/// What subscribers and the writer share.
+/// The state that subscribers and the writer share.
 #[derive(Clone, Debug)]
 pub(crate) struct Spans {
     pub(crate) limits: Limits,
@@ -59,7 +59,7 @@ enum Look {
 impl Next for Subscription {
     async fn next(&mut self) -> Option<Bytes> {
         loop {
-            // Made before the look, so that what is published after the look wakes it.
+            // Created before the look, so that a batch published after the look wakes it.
             let notified = self.news.notified();
             match self.look() {
                 Look::Batch(bytes) => {
@@ -88,7 +88,7 @@ impl Subscription {
 impl Drop for Subscription {
     fn drop(&mut self) {
         let mut kept = self.spans.lock();
-        // A trace to which nothing was published has no age, so its last subscriber takes it along.
+        // A trace without a published batch has no age, so its last subscriber removes it.
         let untouched = kept
             .of(self)
             .is_some_and(|held| held.bytes == 0 && held.refused == 0 && held.subscribers() == 1);
@@ -105,7 +105,7 @@ impl Default for Limits {
             project_bytes_max: 256 << 20,
             trace_bytes_max: 64 << 20,
             trace_spans_max: 1_000_000,
-            // Several times the lease of a worker: who goes on with the run of one that died asks sooner.
+            // Several times the lease of a worker: the worker that continues the run of a dead worker subscribes sooner.
             age_max: Duration::from_secs(60),
         }
     }
@@ -122,7 +122,7 @@ impl Spans {
     }
 
     pub(crate) fn expect(&self, trace: TraceId) {
-        // Where nobody subscribes there is nothing to remember it with.
+        // Without a subscriber there is no entry to store it in.
         if let Some(held) = self.lock().traces.get_mut(&trace) {
             held.expected = true;
         }
@@ -141,7 +141,7 @@ impl Spans {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, TraceTable> {
-        // Nothing panics between two changes that belong together, so what a panic left is whole.
+        // No panic can occur between two changes that belong together, so the state after a panic is consistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -167,7 +167,7 @@ mod tests {
         },
     };
 
-    /// More than these tests publish, where they do not fill the bus.
+    /// Bounds that these tests do not reach, unless they fill the bus.
     const LIMITS: Limits = Limits {
         bytes_max: 1 << 14,
         project_bytes_max: 1 << 14,
@@ -176,11 +176,11 @@ mod tests {
         age_max: Duration::from_secs(60),
     };
 
-    /// Room for two traces of one batch each: one of 6 bytes, and 10 together.
+    /// Room for two traces with one batch each: one of 6 bytes, and 10 bytes together.
     const TIGHT: Limits =
         Limits { bytes_max: cost(2, 2, 10), trace_bytes_max: cost(1, 1, 6), ..LIMITS };
 
-    /// Room for four traces of one batch of one byte, two of them of one project.
+    /// Room for four traces with one batch of one byte each, two of them of one project.
     const SHARED: Limits =
         Limits { bytes_max: cost(4, 4, 4), project_bytes_max: cost(2, 2, 2), ..LIMITS };
 
@@ -200,7 +200,7 @@ mod tests {
         Timestamp::from_nanos(secs * 1_000_000_000)
     }
 
-    /// As the writer does it, but for the journal.
+    /// Publishes as the writer does, without the journal.
     fn put(
         spans: &Spans,
         now: Timestamp,
@@ -234,7 +234,7 @@ mod tests {
         spans.subscribe(trace, &Project::default())
     }
 
-    /// What `next` gives at once.
+    /// Returns the immediate result of `next`.
     fn poll(subscription: &mut Subscription) -> Poll<Option<Bytes>> {
         pin!(subscription.next()).poll(&mut Context::from_waker(Waker::noop()))
     }
@@ -344,7 +344,7 @@ mod tests {
 
     #[test]
     fn the_costs_cover_what_is_held() {
-        // Two words are what an allocation, or the counts of an `Arc`, take.
+        // An allocation, or the counters of an `Arc`, take two words.
         let words = 2 * size_of::<usize>();
         assert!(2 * size_of::<StoredBatch>() + 2 * words <= BATCH_COST);
         let places = size_of::<(TraceId, TraceBatches)>() + size_of::<(Timestamp, TraceId)>();

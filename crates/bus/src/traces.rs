@@ -1,7 +1,7 @@
-//! What a bus holds in memory, under one lock: batches by trace, how old each trace is, and what was let go of.
+//! The in-memory state of a bus, under one lock: batches by trace, the age of each trace, and the released traces.
 //!
-//! Deliberately absent: the journal. What is added here is in there already, and what is let go of is noted for whoever
-//! writes it.
+//! Deliberately absent: the journal. A batch that is added here is in the journal already, and a released trace is recorded for
+//! the writer.
 
 use std::{
     collections::{BTreeSet, HashMap},
@@ -20,55 +20,55 @@ use crate::{
     spans::{Limits, Subscription},
 };
 
-/// What a batch costs beside its bytes: its place, in a list that may have room for twice as many, and the
-/// allocator's part of the block that the bytes are in.
+/// The overhead of a batch beside its bytes: its slot, in a list that may have capacity for twice as many, and the allocator's
+/// part of the block that holds the bytes.
 pub(crate) const BATCH_COST: usize = 256;
 
-/// What a trace costs beside its batches: its places in two collections that may have room for twice as many, a
-/// list with room for a few batches, and what its subscribers wait on.
+/// The overhead of a trace beside its batches: its entries in two collections that may have capacity for twice as many, a list
+/// with capacity for a few batches, and the notifier of its subscribers.
 pub(crate) const TRACE_COST: usize = 768;
 
-/// Of a full bus this part is made free at a time.
+/// A full bus frees one part in this number at a time.
 const DISPLACED_SHARE: usize = 16;
 
 /// All traces.
 #[derive(Debug, Default)]
 pub(crate) struct TraceTable {
     pub(crate) traces: HashMap<TraceId, TraceBatches>,
-    /// The traces to which something was published, by when it last was.
+    /// The traces with a published batch, by the time of the last one.
     ages: BTreeSet<(Timestamp, TraceId)>,
     pub(crate) bytes: usize,
-    /// Of these, what traces of each project cost that somebody subscribed to.
+    /// The part of `bytes` of each project: traces that have or had a subscriber.
     of_projects: HashMap<Project, usize>,
-    /// What was forgotten and is in the journal still.
+    /// Forgotten traces that are still in the journal.
     pub(crate) released: Vec<ReleasedTrace>,
-    /// Spans that were not kept because their trace or their project was at its bound.
+    /// Spans that were discarded because their trace or their project was at its bound.
     pub(crate) over_spans: u64,
-    /// Spans that nobody subscribed to, and that made room for others.
+    /// Spans without a subscriber that were discarded to make room for others.
     pub(crate) displaced_spans: u64,
 }
 
-/// What is held of one trace.
+/// The state of one trace.
 #[derive(Debug, Default)]
 pub(crate) struct TraceBatches {
     pub(crate) batches: Vec<StoredBatch>,
-    /// What the batches cost, and with the first one the trace itself.
+    /// The cost of the batches, including the cost of the trace once there is a batch.
     pub(crate) bytes: usize,
     spans: u64,
-    /// Whose it is, once somebody has subscribed to it.
+    /// The project of the first subscriber.
     project: Option<Project>,
     pub(crate) refused: u64,
-    /// Whether it was heard of from its beginning on.
+    /// Whether the bus has listened for it from its beginning.
     pub(crate) expected: bool,
     last: Timestamp,
-    /// Each subscription shares it, so that its count tells whether there is any.
+    /// Shared by each subscription, so that its reference count shows whether there is one.
     pub(crate) news: Arc<Notify>,
 }
 
-/// A batch, and where it stands in the journal.
+/// A batch, and its location in the journal.
 #[derive(Clone, Debug)]
 pub(crate) struct StoredBatch {
-    /// Rises with publishing.
+    /// Increases with publishing.
     pub(crate) number: u64,
     pub(crate) spans: u32,
     pub(crate) bytes: Bytes,
@@ -83,7 +83,7 @@ pub(crate) struct ReleasedTrace {
     pub(crate) stretches: Vec<Stretch>,
 }
 
-/// What is on its way into the journal, and will be added.
+/// Batches that are being written to the journal, and will be added.
 #[derive(Debug, Default)]
 pub(crate) struct PendingBatches {
     bytes: usize,
@@ -91,19 +91,19 @@ pub(crate) struct PendingBatches {
     of_projects: HashMap<Project, usize>,
 }
 
-/// Why there is no room.
+/// The reason why there is no room.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NoRoom {
-    /// The trace is at its bound, and waiting does not make it smaller.
+    /// The trace is at its bound; waiting does not make it smaller.
     Trace,
-    /// The traces of its project are. Who sends them may send others' too, and is not made to wait.
+    /// The traces of its project are at their bound. The sender may also send for other projects, and is not made to wait.
     Project,
-    /// All of them together are, and somebody waits for each.
+    /// All traces together are at the bound, and each of them has a subscriber.
     Bus,
 }
 
 impl TraceTable {
-    /// The trace of this subscription, unless it was forgotten.
+    /// Returns the trace of this subscription, unless it was forgotten.
     pub(crate) fn of(&self, subscription: &Subscription) -> Option<&TraceBatches> {
         let held = self.traces.get(&subscription.trace)?;
         Arc::ptr_eq(&held.news, &subscription.news).then_some(held)
@@ -113,7 +113,7 @@ impl TraceTable {
         self.traces.get(&trace).map_or((0, 0), |held| (held.bytes, held.spans))
     }
 
-    /// The trace is of this project: what it costs counts for the project from now on.
+    /// Assigns the trace to this project, unless it has one: its cost counts for the project from now on.
     pub(crate) fn own(&mut self, trace: TraceId, project: &Project) -> &mut TraceBatches {
         let held = self.traces.entry(trace).or_default();
         if held.project.is_none() {
@@ -123,7 +123,7 @@ impl TraceTable {
         held
     }
 
-    /// Makes room for a batch, where there is none without: what nobody subscribes to gives way, the oldest first.
+    /// Makes room for a batch, if necessary: discards traces without a subscriber, the oldest first.
     pub(crate) fn make_room(
         &mut self,
         limits: &Limits,
@@ -139,7 +139,7 @@ impl TraceTable {
         }
     }
 
-    /// Finds room for a batch beside all that is here and coming, and counts it with what is coming.
+    /// Checks that there is room for a batch beside all stored and pending ones, and counts it as pending.
     pub(crate) fn room(
         &self,
         limits: &Limits,
@@ -176,8 +176,8 @@ impl TraceTable {
         Ok(())
     }
 
-    /// Forgets what nobody subscribes to, the oldest first, until there is room for so many bytes and some to spare: to look
-    /// for it takes a walk past all that is subscribed to.
+    /// Discards traces without a subscriber, the oldest first, until there is room for `wanted` bytes and some to spare, since
+    /// each search has to pass all traces that have a subscriber.
     fn displace(&mut self, limits: &Limits, wanted: usize) {
         let spare = limits.bytes_max / DISPLACED_SHARE;
         let room = limits.bytes_max.saturating_sub(wanted).saturating_sub(spare);
@@ -199,8 +199,8 @@ impl TraceTable {
         }
     }
 
-    /// Adds a batch for which there was room. The first of a trace pays for the trace: one that is only subscribed to is
-    /// its subscribers' to bound.
+    /// Adds a batch for which there was room. The first batch of a trace pays for the trace: the subscribers themselves bound the
+    /// traces without a batch.
     pub(crate) fn add(&mut self, now: Timestamp, trace: TraceId, stored: StoredBatch) {
         let held = self.traces.entry(trace).or_default();
         let cost = cost(held.bytes == 0, stored.bytes.len());
@@ -216,8 +216,7 @@ impl TraceTable {
         self.age(trace, before, now);
     }
 
-    /// Remembers the refusal where there is something to remember it with. A trace of which nothing is known
-    /// gets no entry, else a full bus could be filled further.
+    /// Records the refusal if the trace has an entry. An unknown trace gets no entry, else a full bus could be filled further.
     pub(crate) fn refuse(&mut self, now: Timestamp, trace: TraceId) {
         if let Some(held) = self.traces.get_mut(&trace) {
             held.refused += 1;
@@ -264,7 +263,8 @@ impl TraceTable {
         }
     }
 
-    /// The traces whose first batches are oldest in the journal, with so many bytes, or one of them.
+    /// Returns the traces with the oldest first batches in the journal, until they reach `bytes_max` bytes; at least one if there
+    /// is any.
     pub(crate) fn oldest(&self, bytes_max: usize) -> Vec<(TraceId, Vec<StoredBatch>)> {
         let first = |(trace, held): (&TraceId, &TraceBatches)| {
             held.batches.iter().map(|stored| stored.stretch).min().map(|first| (first, *trace))
@@ -284,7 +284,7 @@ impl TraceTable {
         oldest
     }
 
-    /// A batch stands elsewhere in the journal from now on. Says where it stood, if it is still here.
+    /// Updates the location of a batch in the journal. Returns its old location, if the batch is still stored.
     pub(crate) fn moved(&mut self, trace: TraceId, number: u64, to: Stretch) -> Option<Stretch> {
         let held = self.traces.get_mut(&trace)?;
         let index = held.batches.binary_search_by_key(&number, |stored| stored.number).ok()?;
@@ -298,12 +298,12 @@ impl TraceBatches {
     }
 }
 
-/// What it costs to keep so many bytes.
+/// Returns the memory cost of a batch of this size.
 pub(crate) fn cost(is_first: bool, bytes: usize) -> usize {
     bytes.saturating_add(BATCH_COST + if is_first { TRACE_COST } else { 0 })
 }
 
-/// Adds to what a project has.
+/// Adds to the cost of a project.
 fn count(of_projects: &mut HashMap<Project, usize>, project: &Project, bytes: usize) {
     match of_projects.get_mut(project) {
         Some(before) => *before += bytes,

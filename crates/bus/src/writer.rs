@@ -1,10 +1,10 @@
-//! The one thread that writes: what is published goes to the journal in groups, then to subscribers, then its publishers
-//! hear of it.
+//! The writer thread: it writes published batches to the journal in groups, then adds them for subscribers, then acknowledges the
+//! publishers.
 //!
-//! Whoever publishes while a group is written is in the next one, so that the cost of a write is shared by as many as
-//! there are. A forgotten trace is settled in the journal, behind a record that says so: what was settled behind
-//! something that was not comes again when the journal is opened, and that record with it. Room on disk comes back from
-//! the front, so traces that have long been there are copied to the end before they hold up too much of what is over.
+//! Batches that are published while a group is written go into the next group, so that many publishers share the cost of a write.
+//! A forgotten trace is settled in the journal, behind a record of that: a batch that was settled behind an unsettled one is read
+//! again when the journal is opened, and that record with it. Space on disk is freed from the front, so live traces that have
+//! been there for long are copied to the end before they block too much settled space.
 
 use std::sync::Arc;
 
@@ -20,27 +20,27 @@ use crate::{
     traces::{NoRoom, PendingBatches, ReleasedTrace, StoredBatch},
 };
 
-/// Publishers whose batches are written together at the most.
+/// The upper bound of publishers in one group.
 const GROUP_MAX: usize = 256;
 
-/// From this share of the journal on, what is old is copied to its end. The journal is four times as large as what is
-/// kept, so that half of it at least is over by then, and a copy frees more than it takes.
+/// The fill ratio of the journal from which old batches are copied to its end. The journal is four times as large as the stored
+/// batches, so at least half of it is settled by then, and a copy frees more than it takes.
 const COPY_FROM: f64 = 0.5;
 
-/// Bytes that are copied at a time, so that nobody waits for long.
+/// Bytes that are copied at a time, so that no publisher waits for long.
 const COPY_BYTES_MAX: usize = 8 << 20;
 
-/// What the thread is told.
+/// A command to the writer thread.
 #[derive(Debug)]
 pub(crate) enum Command {
     Publish(Publish),
-    /// Something was forgotten.
+    /// A trace was forgotten.
     Release,
-    /// The journal is to be tried.
+    /// Try to write to the journal.
     Try,
 }
 
-/// What one publisher wants to be kept.
+/// A publish request.
 #[derive(Debug)]
 pub(crate) struct Publish {
     pub(crate) now: Timestamp,
@@ -48,7 +48,7 @@ pub(crate) struct Publish {
     pub(crate) reply: oneshot::Sender<Result<(), PublishError>>,
 }
 
-/// What the thread owns.
+/// The state of the writer thread.
 #[derive(Debug)]
 pub(crate) struct Writer {
     pub(crate) journal: Arc<Journal>,
@@ -59,23 +59,23 @@ pub(crate) struct Writer {
     pub(crate) buffer: Vec<u8>,
 }
 
-/// Batches that are appended and not written.
+/// Batches that are appended and not flushed.
 #[derive(Default)]
 struct Group {
     coming: PendingBatches,
     batches: Vec<(Timestamp, TraceId, StoredBatch)>,
 }
 
-/// What a publisher is to be told.
+/// The pending acknowledgement of a publisher.
 struct Ack {
     reply: oneshot::Sender<Result<(), PublishError>>,
     result: Result<(), PublishError>,
-    /// Whether some of its batches are in the group.
+    /// Whether the group contains at least one of its batches.
     has_some: bool,
 }
 
 impl Writer {
-    /// Writes until nobody can publish any more.
+    /// Writes until all senders are dropped.
     pub(crate) fn run(mut self, mut commands: mpsc::Receiver<Command>) {
         let mut round = Vec::new();
         while commands.blocking_recv_many(&mut round, GROUP_MAX) > 0 {
@@ -114,19 +114,19 @@ impl Writer {
             {
                 result = Err(PublishError::Journal { reason: error.to_string() });
             }
-            // One that does not listen any more was told by its own end.
+            // A publisher that does not wait any more has been cancelled.
             reply.send(result).ok();
         }
         self.copy_oldest();
     }
 
-    /// Appends what there is room for.
+    /// Appends the batches for which there is room.
     fn take(&mut self, publish: Publish, group: &mut Group) -> Ack {
         let Publish { now, batches, reply } = publish;
         let limits = self.spans.limits;
         self.spans.lock().expire(now, limits.age_max);
         let mut told = Ack { reply, result: Ok(()), has_some: false };
-        // Nothing would cost its place and tell nobody anything.
+        // An empty batch would cost its slot and carry no data.
         for batch in batches.into_iter().filter(|batch| !batch.bytes.is_empty()) {
             let room = self.spans.lock().make_room(&limits, &mut group.coming, &batch);
             let appended = match room {
@@ -175,7 +175,7 @@ impl Writer {
         Record::Batch { number, trace, bytes: &[] }.write(&mut self.buffer);
         self.sealer.seal(&mut self.buffer, bytes).ok_or(Why::TooLarge)?;
         let stretch = self.journal.append_at(spans, &self.buffer);
-        // One large batch is no reason to keep as much memory for all that follow.
+        // One large batch is no reason to keep as much memory for all later ones.
         self.buffer.shrink_to(BUFFER_BYTES_MAX);
         stretch
     }
@@ -187,7 +187,7 @@ impl Writer {
         }
     }
 
-    /// What could not be written is not kept, and must not be found by whoever opens the journal next.
+    /// Refuses and settles a group that could not be written: the next replay of the journal must not find it.
     fn give_up(&self, group: Group) {
         for (now, trace, stored) in group.batches {
             self.spans.lock().refuse(now, trace);
@@ -195,8 +195,8 @@ impl Writer {
         }
     }
 
-    /// Notes what was forgotten, and says what is to be settled once that is written. Where there is no room for the note
-    /// a forgotten trace may come again after a restart, until it is too old.
+    /// Records forgotten traces, and returns the stretches to settle once the records are written. If there is no room for a
+    /// record, a restart may replay a forgotten trace, until it is too old.
     fn bury(&mut self, released: Vec<ReleasedTrace>) -> Vec<Stretch> {
         let mut settled = Vec::new();
         for ReleasedTrace { trace, before, stretches } in released {
@@ -207,7 +207,7 @@ impl Writer {
         settled
     }
 
-    /// Copies to the end what has been in the journal for longest, where that holds up too much.
+    /// Copies the oldest batches to the end of the journal, where they block too much space.
     fn copy_oldest(&mut self) {
         if self.journal.pressure() < COPY_FROM {
             return;
@@ -228,17 +228,17 @@ impl Writer {
                 true => self.spans.lock().moved(trace, number, copy),
                 false => None,
             };
-            // One that was forgotten meanwhile, or is not written, is nobody's.
+            // A copy of a trace that was forgotten meanwhile, or one that was not written, is not needed.
             self.journal.settle(before.unwrap_or(copy));
         }
     }
 }
 
-/// That nothing was forgotten of a trace that nobody has: a record that says nothing.
+/// Returns a release without effect: of a trace id that is never used, and without batches.
 fn nothing_released() -> Option<ReleasedTrace> {
     let trace = TraceId::from_bytes([0xff; 16])?;
     Some(ReleasedTrace { trace, before: 0, stretches: Vec::new() })
 }
 
-/// What is kept of the buffer between records.
+/// The capacity of the buffer that is kept between records.
 const BUFFER_BYTES_MAX: usize = 64 * 1024;

@@ -1,4 +1,4 @@
-//! The bus of one process: the suite that every bus passes, and what its journal does in bad times.
+//! Tests of the local bus: the conformance suite, and its journal under faults.
 
 use std::{
     collections::BTreeMap,
@@ -67,7 +67,7 @@ fn subscribe(bus: &Local, trace: TraceId) -> Subscription {
     bus.subscribe(trace, &Project::default())
 }
 
-/// Somebody waits for each of these, of a project of its own.
+/// Subscribes to each of these traces, each for its own project.
 fn wait_for(bus: &Local, numbers: Range<u32>) -> Vec<Subscription> {
     let project = |number: u32| format!("project-{number}").parse().expect("a name");
     numbers.map(|number| bus.subscribe(trace(number), &project(number))).collect()
@@ -80,7 +80,7 @@ async fn read(bus: &Local, number: u32) -> Vec<u8> {
 }
 
 fn disk_bytes(directory: &Path) -> u64 {
-    // One may be removed just now.
+    // A segment may be removed concurrently.
     segments(directory).iter().map(|path| fs::metadata(path).map_or(0, |it| it.len())).sum()
 }
 
@@ -126,7 +126,7 @@ async fn a_bus_that_was_deaf_says_so() {
     assert!(bus.is_whole(trace(2)), "what begins now is heard");
 }
 
-/// A trace that lives on does not hold up the room of thousands that are over.
+/// A live trace does not block the space of thousands of settled ones.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_journal_stays_bounded_beside_a_trace_that_lives_long() {
     let directory = tempfile::tempdir().expect("a directory");
@@ -163,7 +163,7 @@ async fn a_damaged_journal_loses_what_is_damaged_and_says_so() {
     drop(bus);
     let segment = segments(directory.path()).pop().expect("one was written");
     let mut bytes = fs::read(&segment).expect("readable");
-    // Of three that are as large as each other.
+    // The middle one of three batches of the same size.
     let middle = bytes.len() / 2;
     bytes[middle] ^= 1;
     fs::write(&segment, bytes).expect("writable");
@@ -208,7 +208,7 @@ async fn a_journal_that_cannot_be_written_refuses() {
     publish(&bus, 1, b"a".to_vec()).await.expect("room");
     let _subscription = subscribe(&bus, trace(2));
     bus.expect(trace(2));
-    // Somebody deletes the folder, and another journal makes it anew.
+    // The folder is deleted, and another journal creates it again.
     let folder = directory.path().join("0");
     fs::remove_dir_all(&folder).expect("it is there");
     fs::create_dir(&folder).expect("writable");
@@ -240,7 +240,7 @@ async fn what_does_not_fit_any_more_is_left_out_and_counted() {
     assert_eq!((replayed.spans, replayed.left_out_spans), (2, 3));
 }
 
-/// A history of publishing, forgetting and reopening, held against a map.
+/// Runs a random history of publishing, forgetting and reopening, and compares it with a map.
 async fn history(seed: u64) {
     let directory = tempfile::tempdir().expect("a directory");
     let mut bus = open(directory.path());

@@ -1,7 +1,7 @@
-//! Answers and large outcomes, as they are kept: compressed where they are large, and answers sealed until the verdict.
+//! Storage of responses and large outcomes: compressed where they are large. A response is sealed until the verdict is stored.
 //!
-//! Both are written and read as a stream: as JSON a body may be six times as large as it is, and nobody holds that. Without keys
-//! for secrets an answer is kept as it came.
+//! Both are encoded and decoded as a stream: as JSON a body may be six times as large, and no buffer holds that. Without secret
+//! keys a response is stored unsealed.
 
 use std::io::{self, BufReader, BufWriter, Write};
 
@@ -15,20 +15,20 @@ use crate::{
     trace::{LEVEL, aside},
 };
 
-/// How large a body is that is written where it stands.
+/// The largest body, in bytes, that is written uncompressed into its row.
 const SMALL_BYTES_MAX: usize = 64 << 10;
 
-/// The first byte of an answer that is not sealed; [`crate::SecretKeys`] has another one.
+/// The first byte of a response that is not sealed; bytes that [`crate::SecretKeys`] sealed begin with another one.
 pub(crate) const UNSEALED: u8 = 0;
-/// The form of an answer: JSON, as it is or compressed.
+/// The encoding of a response: plain JSON, or compressed JSON.
 const JSON: u8 = 0;
 const ZSTD: u8 = 1;
 
-/// An outcome as it is written.
+/// An outcome in the form in which it is written to the database.
 pub(crate) struct StoredOutcome {
-    /// All of it, or all but the answer.
+    /// The complete outcome, or the outcome without its response.
     pub(crate) json: String,
-    /// All of it, where the rest is not.
+    /// The complete outcome, compressed, where `json` lacks the response.
     pub(crate) zstd: Option<Vec<u8>>,
 }
 
@@ -45,7 +45,7 @@ impl StoredOutcome {
     }
 }
 
-/// The outcome in a row.
+/// Decodes the outcome of a row.
 pub(crate) async fn outcome(
     run: RunId,
     json: Option<String>,
@@ -61,7 +61,7 @@ pub(crate) async fn outcome(
 }
 
 impl Db {
-    /// What a run ended with, whole: its answer may have many megabytes.
+    /// Returns the complete outcome of a run: its response may have many megabytes.
     pub async fn outcome(&self, project: &Project, run: RunId) -> Result<Option<Outcome>, DbError> {
         let row = sqlx::query!(
             "select outcome::text as outcome, outcome_zstd, overtaken as \"overtaken: Json<Overtaken>\"
@@ -78,7 +78,7 @@ impl Db {
         Ok(outcome.map(|outcome| Outcome { overtaken, ..outcome }))
     }
 
-    /// How far an earlier owner of a run came, with the answer that it recorded.
+    /// Returns how far an earlier owner of a run came, with the response that it recorded.
     pub async fn progress(&self, taken: &RunLease) -> Result<Progress, DbError> {
         let Some(attempt) = taken.progress.attempt().filter(|_| taken.answer_bytes.is_some())
         else {
@@ -102,7 +102,7 @@ impl Db {
         Ok(Progress::Answered(attempt, answer))
     }
 
-    /// The answer in the form in which it is sealed. The same answer has the same.
+    /// Encodes a response in the form that is sealed. The same response always has the same form.
     pub(crate) async fn answer_form(
         &self,
         run: RunId,
@@ -121,7 +121,7 @@ impl Db {
         Ok(sealed.unwrap_or_else(|| [&[UNSEALED][..], form].concat()))
     }
 
-    /// The form that was sealed.
+    /// Returns the form that was sealed.
     pub(crate) fn open_form(&self, run: RunId, sealed: &[u8]) -> Result<Vec<u8>, DbError> {
         match sealed.split_first() {
             Some((&UNSEALED, form)) => Ok(form.to_vec()),
@@ -146,7 +146,7 @@ fn is_large(answer: Option<&Answer>) -> bool {
     answer.is_some_and(|answer| answer.body_len() > SMALL_BYTES_MAX)
 }
 
-/// What an answer is sealed as.
+/// The associated data under which a response is sealed.
 fn place(run: RunId) -> Vec<u8> {
     format!("run/{run}/answer").into_bytes()
 }

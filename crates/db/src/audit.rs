@@ -1,5 +1,5 @@
-//! Who changed what, and who logged in. Deliberately absent: what something was changed to, which may be a secret and is in
-//! the versions.
+//! The audit log: who changed what, and who logged in. Deliberately absent: the new content of a change, which may be a secret
+//! and is in the versions.
 
 use std::net::IpAddr;
 
@@ -10,44 +10,44 @@ use crate::{
     run::{moment, nanos},
 };
 
-/// A change that is about to be made.
+/// An audit entry for a change that is about to be made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewAudit {
-    /// When.
+    /// The time of the change.
     pub at: Timestamp,
-    /// Who, by name.
+    /// The name of the user or token that makes the change.
     pub who: String,
-    /// Who that is; none for a program, and where nobody knows.
+    /// The identity of the person; none for a program, and where it is unknown.
     pub person: Option<PersonId>,
-    /// From where.
+    /// The address of the client.
     pub address: Option<IpAddr>,
-    /// By which token.
+    /// The token of the request.
     pub token: Option<TokenId>,
-    /// The method.
+    /// The method of the request.
     pub method: String,
-    /// What is asked for, with names for what differs.
+    /// The route of the request, with placeholders for its parameters.
     pub route: String,
-    /// What is asked for, in full, without its query.
+    /// The path of the request, without its query.
     pub path: String,
-    /// In which project.
+    /// The project of the request.
     pub project: Option<String>,
-    /// Why a login failed.
+    /// The reason why a login failed.
     pub reason: Option<String>,
 }
 
-/// A change as the record holds it.
+/// An audit entry as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredAudit {
-    /// Its number, which grows.
+    /// Its number; numbers increase.
     pub n: i64,
-    /// What was asked for.
+    /// The requested change.
     pub change: NewAudit,
-    /// How it was answered; none where nobody lived to tell.
+    /// The status of the response; none where the process ended before it recorded one.
     pub status: Option<i32>,
 }
 
 impl Db {
-    /// Notes a change before it is made, and tells its number.
+    /// Records a change before it is made, and returns its number.
     pub async fn audit(&self, change: &NewAudit) -> Result<i64, DbError> {
         sqlx::query_scalar!(
             "insert into audit (at_ns, who, token, method, route, path, project, issuer, subject, address, reason)
@@ -69,7 +69,7 @@ impl Db {
         .map_err(|error| self.error(error))
     }
 
-    /// Notes how it was answered.
+    /// Records the status of the response to a change.
     pub async fn audit_answered(&self, n: i64, status: u16) -> Result<(), DbError> {
         sqlx::query!("update audit set status = $2 where n = $1", n, i32::from(status))
             .execute(&self.pool)
@@ -78,7 +78,7 @@ impl Db {
         Ok(())
     }
 
-    /// Changes before the one of number `before`, the newest first.
+    /// Returns the changes before number `before`, the newest first.
     pub async fn audits(
         &self,
         before: Option<i64>,
@@ -112,7 +112,7 @@ impl Db {
         Ok(stored.collect())
     }
 
-    /// Forgets what was changed before `before`, and tells how much it was.
+    /// Deletes changes that were made before `before`, and returns how many.
     pub async fn prune_audit(&self, before: Timestamp) -> Result<u64, DbError> {
         let pruned = sqlx::query!("delete from audit where at_ns < $1", nanos(before))
             .execute(&self.pool)

@@ -1,13 +1,13 @@
-//! Which traces runs wait for, whoever owns them.
+//! The traces that runs wait for, of all owners.
 
 use model::{Project, TraceId};
 
 use crate::{Db, DbError};
 
 impl Db {
-    /// The projects and traces of runs that were attempted and have no verdict, so many at the most, the oldest runs first. An id that
-    /// is none is passed over: whoever takes its run says so. What was attempted was taken, which is said so that the index
-    /// of running runs is known to hold them all.
+    /// Returns the projects and traces of runs that were attempted and have no verdict, at most `traces_max`, the oldest runs
+    /// first. Skips an invalid id: the worker that leases its run reports it. An attempted run was leased; the query states
+    /// `epoch > 0` so that Postgres knows that the index of running runs holds them all.
     pub async fn awaited_traces(
         &self,
         traces_max: u32,

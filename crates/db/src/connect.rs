@@ -1,4 +1,4 @@
-//! How to reach Postgres.
+//! Configuration of the connection to Postgres.
 
 use std::{fmt, time::Duration};
 
@@ -9,24 +9,24 @@ use sqlx::{
 
 use crate::DbError;
 
-/// The parameters that [`Connect::params`] may name.
+/// The parameters that [`Connect::params`] accepts.
 const PARAMS: &str = "`sslmode`, `sslrootcert`, `sslcert`, `sslkey`, `application_name`, `search_path`, `statement_timeout`";
 
-/// Every statement is planned once for each connection, whatever its values. Left to itself Postgres plans anew each time a
-/// run is looked for among the months, which takes longer than to find it; and the plans that tests look at are those that
-/// are carried out. Lists of runs say otherwise for themselves.
+/// Each connection plans every statement once, independent of its values. By default Postgres plans anew each time a run is
+/// looked up among the monthly partitions, which takes longer than the lookup; and the plans that tests check are then the plans
+/// that run. Lists of runs override this.
 const PLANS: &str = "set plan_cache_mode = force_generic_plan";
 
-/// How long a connection that was tested is used without another test.
+/// How long a tested connection is used without another test.
 const TESTED_FOR: Duration = Duration::from_secs(1);
 
-/// Where Postgres is, and how to speak to it.
+/// Where Postgres is, and how to connect to it.
 ///
-/// The driver fills in certificates and options that are not named here from the environment, as every
-/// client of Postgres does (`PGSSLROOTCERT`, `PGSSLCERT`, `PGSSLKEY`, `PGOPTIONS`).
+/// The driver fills in certificates and options that are not set here from the environment, as every client of Postgres does
+/// (`PGSSLROOTCERT`, `PGSSLCERT`, `PGSSLKEY`, `PGOPTIONS`).
 #[derive(Clone, PartialEq, Eq)]
 pub struct Connect {
-    /// A name, an address, or the folder of a Unix socket.
+    /// A host name, an address, or the folder of a Unix socket.
     pub host: String,
     /// The port.
     pub port: u16,
@@ -36,13 +36,13 @@ pub struct Connect {
     pub password: String,
     /// The database.
     pub dbname: String,
-    /// Parameters as libpq names them; an unknown one is refused.
+    /// Parameters by their libpq names; an unknown one is an error.
     pub params: Vec<(String, String)>,
-    /// Connections at most.
+    /// The upper bound of connections.
     pub pool_max: u32,
     /// How long a call waits for a connection.
     pub acquire_timeout: Duration,
-    /// Bytes of a trace at most, uncompressed, written and read.
+    /// The upper bound of a trace in bytes, uncompressed, on write and on read.
     pub trace_bytes_max: usize,
 }
 
@@ -57,7 +57,7 @@ impl Default for Connect {
             params: Vec::new(),
             pool_max: 10,
             acquire_timeout: Duration::from_secs(10),
-            // A run keeps at most 64 MiB of spans; the rest is for what holds them together.
+            // A run stores at most 64 MiB of spans; the rest is for the messages around them.
             trace_bytes_max: 72 << 20,
         }
     }
@@ -75,10 +75,10 @@ impl Connect {
         Ok(PgPoolOptions::new()
             .max_connections(self.pool_max)
             .acquire_timeout(self.acquire_timeout)
-            // Whoever waits in vain says so; a slow one is told by who asked.
+            // A timeout is an error that the caller reports, and callers report slow requests themselves.
             .acquire_slow_threshold(self.acquire_timeout)
-            // A connection is tested when it is given back; once more only where it has lain since, so that a busy server does not ask
-            // Postgres twice for each statement.
+            // The pool tests a connection when it is released. It is tested again only after idle time, so that a busy server
+            // does not need two round trips for each statement.
             .test_before_acquire(false)
             .before_acquire(|connection, meta| {
                 Box::pin(async move {
@@ -102,7 +102,7 @@ impl Connect {
             .database(&self.dbname)
             .ssl_mode(PgSslMode::Prefer)
             .application_name("qualitytrace")
-            // The text of statements is nobody's; what is slow is told by who asked.
+            // Statement texts are not logged; callers report slow requests themselves.
             .disable_statement_logging();
         self.params.iter().try_fold(options, |options, (name, value)| param(options, name, value))
     }

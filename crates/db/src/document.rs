@@ -1,10 +1,10 @@
 //! Documents of every kind and their versions.
 //!
-//! A new document is a new version; the old one stays as it is. Numbers go on where they ended when a document is
-//! deleted and comes back, so that a version is never two things. Kinds that may hold secrets are sealed, and when one of
-//! them is deleted, its versions are gone. The file is no part of a version: a document that moved is still the same.
+//! A changed document is a new version; the old version stays unchanged. When a document is deleted and applied again, version
+//! numbers continue, so that a version number never names two contents. Kinds that may hold secrets are sealed, and deleting such
+//! a document deletes its versions. The file is not part of a version: a moved document is still the same.
 //!
-//! Tests are written to tables of their own, since runs point at them; reading goes by the views that show both.
+//! Tests are written to their own tables, since runs reference them; reads use the views that show both.
 
 mod change;
 
@@ -14,12 +14,12 @@ use model::{DocumentKind, InvalidId, Project, TestId, Timestamp};
 
 use crate::{Db, DbError, run::moment, secret::SealedDocumentId};
 
-/// A document to be kept.
+/// A document to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewDocument {
-    /// Whose it is.
+    /// The project that owns it.
     pub project: Project,
-    /// What it is.
+    /// Its kind.
     pub kind: DocumentKind,
     /// Its id among those of its kind.
     pub id: TestId,
@@ -29,38 +29,38 @@ pub struct NewDocument {
     pub file: String,
     /// The document as written.
     pub document: String,
-    /// The host that a test calls, where the document says so without a variable.
+    /// The host that a test calls, where the document states it without a variable.
     pub host: Option<String>,
 }
 
-/// How documents are applied.
+/// Options for applying documents.
 #[derive(Clone, Copy, Debug)]
 pub struct ApplyOptions {
-    /// When; none where nobody knows.
+    /// The time; none where it is unknown.
     pub at: Option<Timestamp>,
-    /// What has to be there before.
+    /// The precondition on the stored document.
     pub expected: Precondition,
 }
 
-/// What has to be there before something is changed.
+/// The required state of a document before a change.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Precondition {
-    /// Whatever there is.
+    /// Any state.
     Anything,
-    /// Some version.
+    /// Any version exists.
     Something,
-    /// Nothing.
+    /// The document does not exist.
     Nothing,
-    /// This version.
+    /// Exactly this version.
     Version(i32),
 }
 
-/// What became of a document that was applied.
+/// The result of applying a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AppliedDocument {
-    /// The version that holds from now on, from 1.
+    /// The current version from now on, counted from 1.
     pub version: i32,
-    /// Whether this made it.
+    /// Whether this call created the version.
     pub changed: bool,
 }
 
@@ -75,38 +75,38 @@ pub struct DocumentSummary {
     pub version: i32,
     /// The file it was last applied from, as the user named it.
     pub file: String,
-    /// Whether the server's own files brought it.
+    /// Whether it was provisioned from the server's own files.
     pub is_provisioned: bool,
-    /// When the version was made, where that is known.
+    /// When the version was created, where that is known.
     pub created_at: Option<Timestamp>,
 }
 
 /// One version of a document in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredVersion {
-    /// Which one, from 1.
+    /// The version number, from 1.
     pub version: i32,
     /// The name in it.
     pub name: String,
-    /// When it was made, where that is known.
+    /// When it was created, where that is known.
     pub created_at: Option<Timestamp>,
 }
 
 /// One version of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredDocument {
-    /// Which version this is, from 1.
+    /// The version number, from 1.
     pub version: i32,
     /// Its name.
     pub name: String,
-    /// The file that the document, in whatever version, was last applied from, as the user named it.
+    /// The file from which any version of the document was last applied, as the user named it.
     pub file: String,
     /// The document as written.
     pub document: String,
 }
 
 impl Db {
-    /// A document, in its current version or in this one.
+    /// Returns a document in the given version, by default the current one.
     pub async fn document(
         &self,
         project: &Project,
@@ -135,7 +135,7 @@ impl Db {
         Ok(Some(StoredDocument { version: row.version, name: row.name, file: row.file, document }))
     }
 
-    /// Documents of a kind by id, those after this one, at most `limit`.
+    /// Returns documents of a kind, ordered by id, after the given one, at most `limit`.
     pub async fn documents(
         &self,
         project: &Project,
@@ -171,7 +171,7 @@ impl Db {
             .collect()
     }
 
-    /// The versions of a document that is there, the newest first, those before this one, at most `limit`.
+    /// Returns the versions of an existing document before the given one, the newest first, at most `limit`.
     pub async fn versions(
         &self,
         (project, kind, id): (&Project, DocumentKind, &TestId),
@@ -203,7 +203,7 @@ impl Db {
             .collect())
     }
 
-    /// What a row holds, opened where it is sealed.
+    /// Returns the content of a row, and opens it where it is sealed.
     fn opened(
         &self,
         document: Option<String>,
@@ -221,7 +221,7 @@ impl Db {
     }
 }
 
-/// A word from the record.
+/// Parses an id from the database.
 fn word<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, DbError> {
     text.parse().map_err(|error| DbError::corrupt("a document", error))
 }

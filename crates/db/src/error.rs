@@ -1,6 +1,6 @@
-//! What can go wrong with the record, and what to do about it.
+//! Errors of the database, and how to fix them.
 //!
-//! Messages say where and what to do. They never hold the password, and neither does what the driver says.
+//! Messages state the location and the remedy. They never contain the password, and neither does a message of the driver.
 
 use std::fmt;
 
@@ -22,20 +22,20 @@ mod sqlstate {
     pub(super) const UPSTREAM_CLASSES: [&str; 4] = ["08", "53", "57", "58"];
 }
 
-/// What went wrong with the record.
+/// An error of the database.
 #[derive(Debug, Error)]
 pub enum DbError {
-    /// Nobody there, or the connection broke.
+    /// Postgres does not accept connections, or the connection broke.
     #[error(
         "cannot speak to postgres at `{at}`: {reason}; check that it runs and that `postgres` in the configuration names it"
     )]
     Unreachable {
         /// Host, port and database.
         at: String,
-        /// What the driver says.
+        /// The message of the driver.
         reason: String,
     },
-    /// No connection in time.
+    /// No connection within the timeout.
     #[error(
         "no connection to postgres at `{at}` in time: nothing listens there, or all connections of the pool are in use; check that it runs and that `postgres` in the configuration names it"
     )]
@@ -43,25 +43,25 @@ pub enum DbError {
         /// Host, port and database.
         at: String,
     },
-    /// Postgres answers, and cannot do it now.
+    /// Postgres responds, and cannot do this now.
     #[error("postgres at `{at}` cannot do this now: {reason}; try again later")]
     Unable {
         /// Host, port and database.
         at: String,
-        /// What it says.
+        /// The message of Postgres.
         reason: String,
     },
-    /// Postgres does not let us.
+    /// Postgres denies access.
     #[error(
         "postgres at `{at}` denies this: {reason}; check user and password in `postgres` in the configuration, and the role's rights"
     )]
     Denied {
         /// Host, port and database.
         at: String,
-        /// What it says.
+        /// The message of Postgres.
         reason: String,
     },
-    /// The database is not there.
+    /// The database does not exist.
     #[error(
         "postgres has no database `{at}`: create it with `create database`, or name another in `postgres.dbname`"
     )]
@@ -69,56 +69,56 @@ pub enum DbError {
         /// Host, port and database.
         at: String,
     },
-    /// The tables are not the ones this program knows.
+    /// The tables are not of the version that this program knows.
     #[error(
         "the tables at `{at}` are of another version of this program: {reason}; run that version, or name another database"
     )]
     OtherVersion {
         /// Host, port and database.
         at: String,
-        /// What differs.
+        /// The difference.
         reason: String,
     },
-    /// A parameter that nobody knows.
+    /// An unknown parameter.
     #[error("`{name}` is not a parameter of a connection to postgres: expected one of {known}")]
     UnknownParam {
         /// Its name.
         name: String,
-        /// The known ones.
+        /// The known parameters.
         known: &'static str,
     },
-    /// A parameter with a value that it cannot have.
+    /// A parameter with an invalid value.
     #[error(
         "the parameter `{name}` of the connection to postgres has no such value: expected {expected}"
     )]
     Param {
         /// Its name.
         name: String,
-        /// What it can have.
+        /// The valid values.
         expected: &'static str,
     },
     /// A pool that cannot hold a connection.
     #[error("a pool of no connections to postgres can do nothing: allow at least 1")]
     NoConnections,
-    /// A text that Postgres cannot keep.
+    /// A text that Postgres cannot store.
     #[error("postgres cannot keep a text with the character NUL: remove it")]
     Nul,
     /// No such test.
     #[error("project `{project}` has no test `{test}`: apply it first")]
     NoSuchTest {
-        /// Where it was looked for.
+        /// The project.
         project: Project,
-        /// What was looked for.
+        /// The id of the test.
         test: TestId,
     },
     /// The document is not in the version that the caller knows.
     #[error("the {kind} `{id}` {}: read it again, and decide anew", found.map_or_else(|| "is not there".to_owned(), |version| format!("is at version {version}")))]
     Changed {
-        /// What it is.
+        /// Its kind.
         kind: DocumentKind,
         /// Its id.
         id: TestId,
-        /// The version that is there.
+        /// The stored version.
         found: Option<i32>,
     },
     /// There is no key to seal with.
@@ -126,26 +126,26 @@ pub enum DbError {
         "a {kind} may hold secrets, and there is no key to keep them under: set `secrets.keys` in the configuration"
     )]
     NoSecretKey {
-        /// What was to be kept.
+        /// The kind of the document.
         kind: DocumentKind,
     },
-    /// The key that something was sealed with is gone.
+    /// The key that sealed a document is not configured any more.
     #[error(
         "the {kind} `{id}` was sealed with a key that is not among `secrets.keys` in the configuration: add that key again, behind the first"
     )]
     LostSecretKey {
-        /// What it is.
+        /// Its kind.
         kind: DocumentKind,
         /// Its id.
         id: TestId,
     },
-    /// The id is taken.
+    /// The id is in use.
     #[error("run `{run}` exists already: draw another id")]
     RunExists {
         /// The run.
         run: RunId,
     },
-    /// The key stands for another request.
+    /// The key belongs to another request.
     #[error(
         "the idempotency key `{key}` has been used by another request: give this one a key of its own"
     )]
@@ -153,7 +153,7 @@ pub enum DbError {
         /// The key.
         key: String,
     },
-    /// The writer does not own the run, or takes a step again with other values. Nothing was written.
+    /// The writer does not own the run, or repeats a step with other values. Nothing was written.
     #[error(
         "run `{run}` takes nothing more from epoch {epoch}: it was taken again, has its verdict, or has this step already; stop and write nothing more"
     )]
@@ -163,30 +163,30 @@ pub enum DbError {
         /// The epoch that the writer named.
         epoch: i64,
     },
-    /// The trace is over the bound.
+    /// The trace exceeds the upper bound.
     #[error("the trace of run `{run}` is larger than {bytes_max} bytes: it is not kept")]
     TraceTooLarge {
         /// The run.
         run: RunId,
-        /// The bound.
+        /// The upper bound.
         bytes_max: usize,
     },
-    /// Something of a run has no form in which it can be kept.
+    /// A part of a run cannot be encoded for storage.
     #[error("the {what} of run `{run}` cannot be kept: {reason}; this is a bug, please report it")]
     Unwritable {
         /// The run.
         run: RunId,
-        /// What was to be kept.
+        /// The part of the run.
         what: &'static str,
-        /// What went wrong.
+        /// The reason.
         reason: String,
     },
-    /// The record holds something that this program did not write, or cannot read.
+    /// The database holds data that this program did not write, or cannot read.
     #[error("the record is damaged: {what} cannot be read: {reason}")]
     Corrupt {
-        /// What was read.
+        /// The object that was read.
         what: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A bug.
@@ -194,7 +194,7 @@ pub enum DbError {
     Refused {
         /// Host, port and database.
         at: String,
-        /// What it says.
+        /// The message of Postgres.
         reason: String,
     },
 }

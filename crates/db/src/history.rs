@@ -1,6 +1,6 @@
-//! Runs over time: lists of them, the newest first.
+//! History of runs: lists, the newest first.
 //!
-//! Each way to ask has a statement of its own, so that each has an index to go by however long the history is.
+//! Each combination of filters has its own statement, so that each can use an index, however long the history is.
 
 use model::{Project, RunId, TestId, Timestamp, TraceId, Verdict};
 use sqlx::types::Uuid;
@@ -11,26 +11,26 @@ use crate::{
     run::{moment, read, state, trace_id, verdict},
 };
 
-/// Which runs are asked for.
+/// A filter for a list of runs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunFilter {
-    /// Whose they are.
+    /// The project that owns them.
     pub project: Project,
-    /// Of this test.
+    /// Only runs of this test.
     pub test: Option<TestId>,
-    /// With this verdict.
+    /// Only runs with this verdict.
     pub verdict: Option<Verdict>,
-    /// Accepted at this moment or later.
+    /// Only runs accepted at this time or later.
     pub from: Option<Timestamp>,
-    /// Accepted before this moment.
+    /// Only runs accepted before this time.
     pub until: Option<Timestamp>,
-    /// Older than this run.
+    /// Only runs older than this run.
     pub before: Option<RunId>,
-    /// So many at the most.
+    /// The upper bound of runs.
     pub limit: u32,
 }
 
-/// A run in a list: without what it ended with, which may be large.
+/// A run in a list, without its outcome, which may be large.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListedRun {
     /// Its id.
@@ -39,11 +39,11 @@ pub struct ListedRun {
     pub test: TestId,
     /// The version of the test that it runs.
     pub version: i32,
-    /// Where it is in its life.
+    /// Its state.
     pub state: State,
-    /// Its one final verdict, once it ended.
+    /// Its final verdict, once it ended.
     pub verdict: Option<Verdict>,
-    /// Its verdict for now, while spans may still change it.
+    /// Its provisional verdict, while spans may still change it.
     pub provisional: Option<Verdict>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
@@ -51,11 +51,11 @@ pub struct ListedRun {
     pub ended_at: Option<Timestamp>,
     /// The trace under test, once the attempt is recorded.
     pub trace_id: Option<TraceId>,
-    /// The state of the system that it ran against, if its caller said so.
+    /// The state of the system under test, such as a commit, if the caller gave one.
     pub revision: Option<String>,
 }
 
-/// A run as a list's statement gives it.
+/// A run as a row of a list statement.
 struct RunRow {
     id: Uuid,
     test_id: String,
@@ -69,7 +69,7 @@ struct RunRow {
     revision: Option<String>,
 }
 
-/// The rows that a statement gives, planned with its values: by which index depends on how rare they are.
+/// Fetches the rows of a statement with a custom plan: the best index depends on how rare the values are.
 macro_rules! rows {
     ($db:expr, $file:literal, $($value:expr),*) => {{
         let rows = async {
@@ -86,7 +86,7 @@ macro_rules! rows {
 }
 
 impl Db {
-    /// The runs that are asked for, the newest first.
+    /// Returns the runs that match the filter, the newest first.
     pub async fn runs(&self, wanted: &RunFilter) -> Result<Vec<ListedRun>, DbError> {
         let project = wanted.project.as_str();
         let from = wanted.from.map_or(Uuid::nil(), least);
@@ -127,7 +127,7 @@ impl Db {
         rows.into_iter().map(listed).collect()
     }
 
-    /// The runs of a trace: one, or those that were asked about a trace that somebody else made.
+    /// Returns the runs of a trace: one run, or all runs that were started for an external trace id.
     pub async fn runs_of_trace(
         &self,
         project: &Project,

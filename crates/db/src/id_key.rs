@@ -1,13 +1,13 @@
-//! The deployment's id key: made once, then the same for every replica.
+//! The id key of the deployment: created once, then shared by every replica.
 
 use model::Key;
 
 use crate::{Db, DbError};
 
 impl Db {
-    /// The key under which this deployment mints ids: `candidate` if there was none yet.
+    /// Returns the key with which this deployment generates ids; stores `candidate` if there was none yet.
     pub async fn id_key(&self, candidate: Key) -> Result<Key, DbError> {
-        // The empty update makes `returning` give the stored key where there is one.
+        // The empty update makes `returning` return the stored key where there is one.
         let stored = sqlx::query_scalar!(
             "insert into id_key as stored (key) values ($1)
              on conflict (one) do update set key = stored.key

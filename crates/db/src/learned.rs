@@ -1,7 +1,7 @@
-//! What runs have shown of the services of a project, and of its tests.
+//! The learned profile of a project: its services and its tests, as earlier runs showed them.
 //!
-//! It is read with each run that is taken, and taken in after verdicts, of several runs together. What several servers
-//! take in at once is all kept: they have turns, one for each project.
+//! Each lease of a run reads it; it is updated after verdicts, for several runs at once. Concurrent updates by several servers
+//! are all stored: an advisory lock for each project serializes them.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use sqlx::{PgConnection, types::Json};
 use crate::{Db, DbError};
 
 impl Db {
-    /// What is known of a project's services and tests.
+    /// Returns the learned profile of a project's services and tests.
     pub async fn learned(&self, project: &Project) -> Result<LearnedProfile, DbError> {
         let services = sqlx::query!(
             "select service, learned as \"learned: Json<LearnedService>\" from learned where project = $1",
@@ -34,7 +34,7 @@ impl Db {
         })
     }
 
-    /// Takes in what runs have seen, in the order in which they ended; as many services as [`LearnedProfile`] holds.
+    /// Merges observations of runs, in the order in which the runs ended; at most as many services as [`LearnedProfile`] holds.
     pub async fn learn(&self, project: &Project, seen: &[LearnedProfile]) -> Result<(), DbError> {
         let learning = async {
             let mut transaction = self.begin().await?;
@@ -77,7 +77,7 @@ impl Db {
     }
 }
 
-/// What is known of a project's services, and of the tests that were seen.
+/// Returns the learned profile of a project's services, and of the observed tests.
 async fn known(
     connection: &mut PgConnection,
     project: &Project,
@@ -104,12 +104,12 @@ async fn known(
     })
 }
 
-/// What cannot be read is learned again.
+/// Parses a stored value. An unreadable one counts as empty, and is learned again.
 fn parsed<T: DeserializeOwned + Default>(text: &str) -> T {
     serde_json::from_str(text).unwrap_or_default()
 }
 
-/// The names of what is new or other than before, and what is known of each.
+/// Returns the names of new or changed entries, and the JSON of each.
 fn changed<T: PartialEq + Serialize>(
     before: &BTreeMap<String, T>,
     after: &BTreeMap<String, T>,

@@ -1,12 +1,12 @@
-//! Who owns a run, and what an owner writes.
+//! Ownership of runs, and the writes of an owner.
 //!
-//! `take.rs` gives a run to one worker under a lease and raises its epoch. Every later write names the run
-//! and the epoch, and finds no row once another worker has taken the run or the verdict is written: it fails
-//! with [`DbError::Fenced`] and has changed nothing. Each write is one statement, which also numbers its events
-//! from the counter in the run's row, so that event and change exist together or not at all.
+//! `take.rs` leases a run to one worker and increments its epoch. Every later write names the run and the epoch, and finds no row
+//! once another worker has leased the run or the verdict is stored: it fails with [`DbError::Fenced`] and has changed nothing.
+//! Each write is one statement, which also numbers its events from the counter in the run's row, so that event and change exist
+//! together or not at all.
 //!
-//! An owner that lost the acknowledgement of a write may repeat it: where the record has the same from the same
-//! epoch, the repeat succeeds and writes nothing.
+//! An owner that lost the acknowledgement of a write may repeat it: where the database holds the same write from the same epoch,
+//! the repeat succeeds and writes nothing.
 
 use std::time::Duration;
 
@@ -18,21 +18,21 @@ use crate::{
     run::{json, moment, nanos},
 };
 
-/// What a run ends with.
+/// The final state of a run.
 #[derive(Clone, Debug)]
 pub struct RunCompletion<'a> {
     /// The outcome, with the verdict.
     pub outcome: &'a Outcome,
-    /// What happened since the last event in the record.
+    /// The events since the last stored event.
     pub events: &'a [RunEvent],
-    /// The trace, where one is to be kept.
+    /// The trace, where one is to be stored.
     pub trace: Option<OtlpTrace>,
 }
 
 impl Db {
-    /// Starts the leases of runs anew, all at once, and tells of each that is still its owner's since when it is asked to
-    /// stop. One that is missing is somebody else's. After the owner's own verdict it means nothing and is no error: the
-    /// two may race.
+    /// Renews the leases of runs in one statement, and returns for each run that the caller still owns the time of its stop
+    /// request, if any. A run that is missing in the result has another owner. A renewal after the owner's own verdict has no
+    /// effect and is no error: the two may race.
     pub async fn renew(
         &self,
         runs: &[(RunId, i64)],
@@ -54,9 +54,9 @@ impl Db {
         Ok(rows.into_iter().map(|row| (RunId::from(row.id), row.stop_at_ns.map(moment))).collect())
     }
 
-    /// Gives runs back that their owner does not bring to an end: the next one need not wait for the end of the lease.
+    /// Releases runs that their owner does not finish: the next owner need not wait for the end of the lease.
     ///
-    /// The owner MUST have ended all that it did for them. Runs that are not its own any more are left alone.
+    /// The owner MUST have ended all its work on them. Runs that have another owner by now are left unchanged.
     pub async fn release(&self, runs: &[(RunId, i64)]) -> Result<(), DbError> {
         let (ids, epochs): (Vec<_>, Vec<_>) =
             runs.iter().map(|(run, epoch)| (run.as_uuid(), *epoch)).unzip();
@@ -73,7 +73,7 @@ impl Db {
         Ok(())
     }
 
-    /// Records that the trigger is about to be fired. A run has one attempt: another one is fenced.
+    /// Records that the worker is about to fire the trigger. A run has one attempt: another one is fenced.
     pub async fn attempted(
         &self,
         run: RunId,
@@ -121,8 +121,8 @@ impl Db {
         owned(run, epoch, repeated.is_some())
     }
 
-    /// Records how the trigger ended. An attempt has one answer: another one is fenced. Once there is a verdict the answer is
-    /// not kept any longer, and whatever the same owner repeats then is taken for it.
+    /// Records how the trigger ended. An attempt has one response: another one is fenced. Once there is a verdict, the response
+    /// is not stored any longer, and any repeat by the same owner is accepted.
     pub async fn answered(
         &self,
         run: RunId,
@@ -181,8 +181,8 @@ impl Db {
         owned(run, epoch, is_repeated)
     }
 
-    /// Records the verdict with the outcome, the events and the trace: all of it, once, or nothing. The answer as it came is
-    /// not kept any longer: nobody goes on from it, and the outcome has what may be told of it.
+    /// Records the verdict with the outcome, the events and the trace: all of it, once, or nothing. Deletes the original
+    /// response: no later owner needs it, and the outcome holds the part that may be shown.
     pub async fn finish(
         &self,
         run: RunId,
@@ -251,7 +251,8 @@ impl Db {
         owned(run, epoch, repeated.is_some())
     }
 
-    /// Records what late spans would have made of the verdict. Only who judged may: the epoch is that of the verdict.
+    /// Records the verdict that late spans would have caused. Only the worker that judged may do so: the epoch is that of the
+    /// verdict.
     pub async fn overtaken(
         &self,
         run: RunId,
@@ -293,7 +294,7 @@ impl Db {
     }
 }
 
-/// A writer whose write, or a repeat of it, finds no row does not own the run.
+/// Returns [`DbError::Fenced`] if neither a write nor its repeat found a row: the writer does not own the run.
 pub(crate) fn owned(run: RunId, epoch: i64, found: bool) -> Result<(), DbError> {
     if found { Ok(()) } else { Err(DbError::Fenced { run, epoch }) }
 }

@@ -1,8 +1,8 @@
-//! The record in Postgres: tests, runs, events, traces, and who owns a run.
+//! The database in Postgres: tests, runs, events, traces, and the ownership of runs.
 //!
-//! One worker owns a run from taking to verdict, under a lease by the database's clock and an epoch that each
-//! taking raises. Every write of an owner names its epoch and changes nothing under another one, so that a
-//! worker that slept cannot spoil the work of its successor.
+//! One worker owns a run from its lease to the verdict, under a lease by the database's clock and an epoch that each lease
+//! increments. Every write of an owner names its epoch and changes nothing under another one, so that a worker that was suspended
+//! cannot overwrite the work of its successor.
 //!
 //! Queries are checked against the migrations when this crate is compiled, from the data in `.sqlx`.
 //!
@@ -64,18 +64,18 @@ pub use waiting::QueuedRuns;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 
-/// The record. A clone is the same one.
+/// A handle of the database. A clone shares its connections.
 #[derive(Clone)]
 pub struct Db {
     pool: PgPool,
-    /// Where it is, for messages: host, port and name of the database.
+    /// The location for messages: host, port and name of the database.
     at: Arc<str>,
     trace_bytes_max: usize,
     secrets: Arc<SecretKeys>,
 }
 
 impl Db {
-    /// Connects, waiting for as long as [`Connect::acquire_timeout`] says while nobody listens there.
+    /// Connects. Retries up to [`Connect::acquire_timeout`] while Postgres does not accept connections.
     pub async fn connect(connect: &Connect) -> Result<Self, DbError> {
         let at: Arc<str> = connect.at().into();
         let pool = connect
@@ -95,20 +95,20 @@ impl Db {
         }
     }
 
-    /// The same record, which seals secrets under these keys.
+    /// Returns the same database handle, which seals secrets under these keys.
     #[must_use]
     pub fn with_secrets(self, keys: SecretKeys) -> Self {
         Self { secrets: Arc::new(keys), ..self }
     }
 
-    /// The record at this place, which need not be there yet: connections are made when they are needed.
+    /// Returns a handle without connecting: Postgres need not run yet, connections are opened on demand.
     pub fn lazy(connect: &Connect) -> Result<Self, DbError> {
         let options = connect.options()?;
         let pool = connect.pool()?.connect_lazy_with(options);
         Ok(Self::of(pool, connect))
     }
 
-    /// Makes a connection beside the pool, which tells at once why there is none where a pool waits and says less.
+    /// Opens a connection outside the pool. It reports at once why it failed, whereas the pool waits and reports less.
     pub async fn greet(&self) -> Result<(), DbError> {
         let options = self.pool.connect_options();
         let greeted = sqlx::PgConnection::connect_with(&options).await;
@@ -116,12 +116,12 @@ impl Db {
         connection.close().await.map_err(|error| self.error(error))
     }
 
-    /// Brings the tables up to date. Several may do it at once: they wait for each other.
+    /// Migrates the tables. Concurrent calls wait for each other.
     pub async fn migrate(&self) -> Result<(), DbError> {
         MIGRATIONS.run(&self.pool).await.map_err(|error| DbError::of_migration(&self.at, error))
     }
 
-    /// Asks whether Postgres answers.
+    /// Checks that Postgres responds and accepts writes.
     pub async fn ping(&self) -> Result<(), DbError> {
         let row = sqlx::query!(
             "select pg_is_in_recovery() or current_setting('transaction_read_only') = 'on' as \"is_read_only!\""
@@ -136,7 +136,7 @@ impl Db {
         Ok(())
     }
 
-    /// Waits for calls under way, then closes the connections. Calls after it fail.
+    /// Waits for active calls, then closes the connections. Later calls fail.
     pub async fn close(&self) {
         self.pool.close().await;
     }
@@ -147,7 +147,7 @@ impl Db {
 }
 
 impl fmt::Debug for Db {
-    // By hand: the pool would show its options, and with them the password.
+    // Not derived: the pool would show its options, and with them the password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Db").field("at", &self.at).finish_non_exhaustive()
     }

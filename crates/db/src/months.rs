@@ -1,8 +1,8 @@
-//! Months of runs, events and traces: tables of their own, made ahead, and dropped when they are over.
+//! Monthly partitions of runs, events and traces: created ahead, and dropped after the retention period.
 //!
-//! A run's id is a time, so that a month is a range of ids. One replica at a time does this; it may be done as often as
-//! one likes. Deliberately absent: moving rows. What was written before there were months stays in the default tables, and
-//! is deleted there row by row.
+//! A run's id contains its time, so that a month is a range of ids. One replica at a time does the maintenance; it may run at any
+//! rate. Deliberately absent: moving rows. Rows that were written before there were partitions stay in the default tables, and
+//! are deleted there row by row.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use sqlx::{AssertSqlSafe, PgConnection, types::Uuid};
 
 use crate::{Db, DbError};
 
-/// How many months are made ahead of the present one.
+/// How many months are created ahead of the current one.
 const AHEAD: i32 = 2;
 
-/// Rows that are deleted at a time from a table that is older than months.
+/// Rows that are deleted at a time from a default table.
 const ROWS_MAX: i64 = 10_000;
 
-/// The number under which replicas take turns.
+/// The key of the advisory lock that serializes replicas.
 const TURN: i64 = 0x7175_616c_6974_7900;
 
-/// The bits of an id that are no time.
+/// The bits of an id that do not encode its time.
 const RANDOM_BITS: u32 = 80;
 
-/// How long things are kept; none: for ever.
+/// Retention periods; none: for ever.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Keep {
     /// Runs and their events.
@@ -32,10 +32,10 @@ pub struct Keep {
     pub traces: Option<Duration>,
 }
 
-/// What was done.
+/// The result of the maintenance.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MaintenanceReport {
-    /// Tables that were made.
+    /// Tables that were created.
     pub made: Vec<String>,
     /// Tables that were dropped.
     pub dropped: Vec<String>,
@@ -43,7 +43,7 @@ pub struct MaintenanceReport {
     pub deleted: u64,
 }
 
-/// A month, as its tables are named, and the ids of its runs: from the first to before the second.
+/// A month: the suffix of its tables, and the range of its run ids, `from` inclusive, `until` exclusive.
 #[derive(Debug)]
 struct Month {
     name: String,
@@ -52,7 +52,7 @@ struct Month {
 }
 
 impl Db {
-    /// Makes the tables of the months to come and drops those that are over; nothing where another replica does it.
+    /// Creates the tables of the coming months and drops expired ones; does nothing while another replica does it.
     pub async fn upkeep(
         &self,
         now: Timestamp,
@@ -65,7 +65,7 @@ impl Db {
             if !turn.fetch_one(&mut *transaction).await? {
                 return Ok(None);
             }
-            // Whoever reads a table that is to be dropped is not held up, and this comes again.
+            // A reader of a table that is to be dropped is not blocked for long; the next maintenance tries again.
             sqlx::query!("set local lock_timeout = '2s'").execute(&mut *transaction).await?;
             let mut upkept = MaintenanceReport::default();
             for table in ["runs", "events", "traces"] {
@@ -99,7 +99,7 @@ async fn make(
             continue;
         }
         let Month { from, until, .. } = month;
-        // Made of a word of ours, a year, a month and two numbers.
+        // The text consists of a constant, a year, a month and two numbers.
         let made = format!(
             "create table {name} partition of {table} for values from ('{from}') to ('{until}')"
         );
@@ -123,7 +123,7 @@ async fn drop_before(
     let first = months(connection, cutoff, 0).await?.pop();
     let first = first.map(|month| format!("{table}_{}", month.name)).unwrap_or_default();
     for name in tables(connection, table).await? {
-        // A year has four digits, so that names are in the order of time.
+        // A year has four digits, so that names sort by time.
         if name.len() == first.len() && name < first {
             sqlx::query(AssertSqlSafe(format!("drop table {name}")))
                 .execute(&mut *connection)
@@ -141,7 +141,7 @@ async fn drop_before(
     Ok(())
 }
 
-/// The month of a moment, and so many after it.
+/// Returns the month of a time, and the next `more` months.
 async fn months(
     connection: &mut PgConnection,
     at: Timestamp,
@@ -169,7 +169,7 @@ async fn months(
     Ok(month.collect())
 }
 
-/// The least id of a moment.
+/// Returns the smallest id of a time.
 pub(crate) fn least(at: Timestamp) -> Uuid {
     Uuid::from_u128(u128::from(at.as_nanos() / 1_000_000) << RANDOM_BITS)
 }
@@ -184,7 +184,7 @@ async fn tables(connection: &mut PgConnection, table: &str) -> Result<Vec<String
     .await
 }
 
-/// Whether rows of this month were written before it had a table.
+/// Whether rows of this month are in the default table, written before the month had its own.
 async fn has_rows(
     connection: &mut PgConnection,
     table: &'static str,

@@ -1,15 +1,16 @@
-//! The verdict of a run while spans may still change it.
+//! The provisional verdict of a run, while spans may still change it.
 //!
-//! The run stays its owner's, with its lease, until [`Db::finish`] writes the final verdict. Whoever takes it meanwhile is told
-//! the provisional one and writes none of its own: a run has at most one, and then exactly one final verdict.
+//! The owner keeps the run and its lease until [`Db::finish`] writes the final verdict. A worker that leases the run meanwhile
+//! receives the provisional verdict and writes none of its own: a run has at most one provisional verdict, and then exactly one
+//! final verdict.
 
 use model::{RunEvent, RunId, Verdict};
 
 use crate::{Db, DbError, lease::owned, run::json};
 
 impl Db {
-    /// Records a provisional verdict with what happened since the last event in the record. A run has one: another one is
-    /// fenced, and so is one after the final verdict.
+    /// Records a provisional verdict with the events since the last stored one. A run has one: another one is fenced, and so is
+    /// one after the final verdict.
     pub async fn provisional(
         &self,
         run: RunId,

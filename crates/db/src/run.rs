@@ -1,4 +1,4 @@
-//! Runs as anyone may read them, how one begins, and how one is asked to stop.
+//! Runs for readers, how a run is accepted, and how it is requested to stop.
 
 use std::{collections::BTreeMap, fmt, time::Duration};
 
@@ -15,88 +15,88 @@ use crate::{Db, DbError, SecretValues, answer};
 pub struct NewRun {
     /// Its id.
     pub id: RunId,
-    /// Whose it is.
+    /// The project that owns it.
     pub project: Project,
     /// The test to run, in its current version.
     pub test: TestId,
-    /// When.
+    /// When it was accepted.
     pub accepted_at: Timestamp,
     /// The `traceparent` of the request that started it.
     pub traceparent: Option<String>,
     /// The values that it is started with.
     pub vars: RunVars,
-    /// How long it may take; none leaves that to the worker.
+    /// Its timeout; none: the worker's default.
     pub timeout: Option<Duration>,
-    /// By what a repeated request is known.
+    /// The idempotency key of the request.
     pub key: Option<IdempotencyKey>,
-    /// Who started it.
+    /// The kind of the caller that started it.
     pub starter: Starter,
 }
 
-/// Who started a run, by kind.
+/// The kind of the caller that started a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Starter {
-    /// Somebody who need not say who they are, since access is off.
+    /// An anonymous caller, since access control is off.
     Anyone,
-    /// A program, by its token.
+    /// A program with a token.
     Token,
-    /// A person who has logged in.
+    /// A person who is logged in.
     Person,
-    /// A suite, of which it is a step.
+    /// The suite of which the run is a step.
     Suite,
 }
 
-/// The values that a run is started with. Never secrets: those stay in variable sets, which it names.
+/// The values that a run is started with. Never secrets: those stay in variable sets, which the run names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunVars {
-    /// Variable sets; of two that have the same variable, the later one holds.
+    /// Variable sets; where two define the same variable, the later one wins.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sets: Vec<String>,
-    /// Values given at the start, which overrule those of the sets.
+    /// Values given at the start, which override those of the sets.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub values: BTreeMap<String, String>,
-    /// The state of the system that it runs against, such as a commit: the caller's word, by which runs are compared.
+    /// The state of the system under test, such as a commit: chosen by the caller, and used to compare runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revision: Option<String>,
 }
 
-/// By what a repeated request is known.
+/// The key by which a repeated request is recognized.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IdempotencyKey {
-    /// The caller's word for it.
+    /// The key that the caller chose.
     pub key: String,
-    /// All that the request says, as one text. Only a hash of it is kept.
+    /// The complete content of the request as one text. Only its hash is stored.
     pub request: String,
 }
 
-/// What became of a run that was to be accepted.
+/// The result of accepting a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunAcceptance {
-    /// It waits for a worker, in this version of its test.
+    /// The run is queued, with this version of its test.
     New {
         /// The version.
         version: i32,
     },
     /// The same request has started this run before; nothing was written.
     Again {
-        /// The run of that time.
+        /// The run that it started.
         run: RunId,
     },
 }
 
-/// Where a run is in its life.
+/// The state of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum State {
-    /// Nobody took it yet.
+    /// No worker has leased it yet.
     Queued,
-    /// Somebody took it. One that lingers, with a provisional verdict, is running.
+    /// A worker has leased it. A run that lingers, with a provisional verdict, is running.
     Running,
-    /// It has its verdict.
+    /// It has its final verdict.
     Ended,
 }
 
-/// A run as the record holds it.
+/// A run as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredRun {
     /// Its id.
@@ -105,32 +105,32 @@ pub struct StoredRun {
     pub test: TestId,
     /// The version of the test that it runs.
     pub version: i32,
-    /// Where it is in its life.
+    /// Its state.
     pub state: State,
-    /// Its one final verdict, once it ended.
+    /// Its final verdict, once it ended.
     pub verdict: Option<Verdict>,
-    /// Its verdict for now, while spans may still change it.
+    /// Its provisional verdict, while spans may still change it.
     pub provisional: Option<Verdict>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
     /// The trace under test, once the attempt is recorded.
     pub trace_id: Option<TraceId>,
-    /// Since when it is asked to stop.
+    /// When it was requested to stop.
     pub stop_at: Option<Timestamp>,
-    /// What it ended with, and what became of that later; without its answer where that is apart.
+    /// Its outcome, and whether late spans superseded it; without its response where that is stored apart.
     pub outcome: Option<Outcome>,
-    /// Whether the answer is large, and read by [`Db::outcome`] alone.
+    /// Whether the response is large, and returned by [`Db::outcome`] only.
     pub answer_apart: bool,
     /// The values that it was started with.
     pub vars: RunVars,
-    /// Of those, the ones that nobody may see.
+    /// The secrets among those values.
     pub secrets: SecretValues,
     /// The trigger's span, once the attempt is recorded.
     pub trigger: Option<SpanId>,
 }
 
 impl RunVars {
-    /// Whether there are none.
+    /// Whether it holds no values.
     pub fn is_empty(&self) -> bool {
         self.sets.is_empty() && self.values.is_empty() && self.revision.is_none()
     }
@@ -139,7 +139,7 @@ impl RunVars {
 impl Starter {
     const ALL: [Self; 4] = [Self::Anyone, Self::Token, Self::Person, Self::Suite];
 
-    /// The kind as one word.
+    /// Returns the kind as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Anyone => "anyone",
@@ -149,14 +149,14 @@ impl Starter {
         }
     }
 
-    /// The kind of this word.
+    /// Parses a kind.
     pub(crate) fn parse(word: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|starter| starter.as_str() == word)
     }
 }
 
 impl State {
-    /// The state as one word.
+    /// Returns the state as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -167,12 +167,12 @@ impl State {
 }
 
 impl Db {
-    /// Accepts a run of the current version of its test, which it keeps. With a key that is known it starts nothing, and
-    /// tells what was started under it; the key of another request is refused.
+    /// Accepts a run of the current version of its test, and pins that version. With a known key it starts nothing, and returns
+    /// the run that was started with it; the key of another request is an error.
     pub async fn create_run(&self, run: &NewRun) -> Result<RunAcceptance, DbError> {
         let accepted =
             json(run.id, "event", &RunEvent { at: run.accepted_at, what: What::Accepted })?;
-        // The revision has a column: a server that does not know it reads the rest.
+        // The revision has a column of its own: a server that does not know it can read the rest.
         let given = RunVars { revision: None, ..run.vars.clone() };
         let vars = match given.is_empty() {
             true => None,
@@ -231,7 +231,7 @@ impl Db {
         }
     }
 
-    /// What was started under a key, by the same request.
+    /// Returns the run that the same request started under a key.
     pub(crate) async fn started_before(
         &self,
         project: &Project,
@@ -249,12 +249,12 @@ impl Db {
         .map_err(|error| self.error(error))?;
         match row {
             Some(row) if row.is_same => Ok(RunId::from(row.started)),
-            // Pruned in between, or another request's.
+            // The key was pruned in between, or belongs to another request.
             _ => Err(DbError::OtherRequest { key: key.key.clone() }),
         }
     }
 
-    /// Asks a run to stop, unless it has its verdict; its owner sees it soon. To ask again changes nothing.
+    /// Requests a run to stop, unless it has its verdict; its owner sees the request soon. A repeat changes nothing.
     pub async fn stop_run(
         &self,
         project: &Project,
@@ -274,7 +274,7 @@ impl Db {
         Ok(())
     }
 
-    /// A run.
+    /// Returns a run.
     pub async fn run(&self, project: &Project, run: RunId) -> Result<Option<StoredRun>, DbError> {
         let row = sqlx::query!(
             "select test_id, test_version, state as \"state!\", verdict,
@@ -307,13 +307,13 @@ impl Db {
             }),
             answer_apart: row.answer_apart,
             vars: row.vars.map(|Json(vars)| vars).unwrap_or_default(),
-            // What cannot be opened any more is not needed to read a run.
+            // A secret that cannot be opened any more is not needed to read a run.
             secrets: self.open_values(run, "variables", row.secrets_sealed).unwrap_or_default(),
             trigger: row.span_id.map(|bytes| span_id(run, bytes)).transpose()?,
         }))
     }
 
-    /// The events of a run after number `after`, each with its number, at most `limit` of them.
+    /// Returns the events of a run after number `after`, each with its number, at most `limit` of them.
     ///
     /// Numbers begin at 1 and have no gaps.
     pub async fn events(
@@ -338,7 +338,7 @@ impl Db {
         Ok(rows.into_iter().map(|row| (row.n, row.event.0)).collect())
     }
 
-    /// The number of the last event of each of these runs.
+    /// Returns the number of the last event of each of these runs.
     pub async fn events_last(&self, runs: &[RunId]) -> Result<Vec<(RunId, i64)>, DbError> {
         let ids: Vec<_> = runs.iter().map(|run| run.as_uuid()).collect();
         let rows = sqlx::query!("select id, events_last from runs where id = any ($1)", &ids)
@@ -349,18 +349,18 @@ impl Db {
     }
 }
 
-/// A moment as the record keeps it. Its nanoseconds fit until the year 2262; later ones become the last.
+/// Encodes a time for the database. Nanoseconds fit until the year 2262; later times are clamped.
 pub(crate) fn nanos(moment: Timestamp) -> i64 {
     i64::try_from(moment.as_nanos()).unwrap_or(i64::MAX)
 }
 
-/// A moment from the record, which holds none before 1970.
+/// Decodes a time from the database, which holds none before 1970.
 pub(crate) fn moment(nanos: i64) -> Timestamp {
     Timestamp::from_nanos(u64::try_from(nanos).unwrap_or_default())
 }
 
-/// A value as JSON. It goes to Postgres as text and becomes `json` there: the driver's own form is `jsonb`, which
-/// refuses a NUL.
+/// Encodes a value as JSON. It is sent to Postgres as text and cast to `json` there: the driver's own type is `jsonb`, which
+/// rejects NUL.
 pub(crate) fn json(
     run: RunId,
     what: &'static str,
@@ -373,7 +373,7 @@ pub(crate) fn json(
     })
 }
 
-/// What was read of a run's row, or that the row is damaged.
+/// Maps an error of decoding a run's row to [`DbError::Corrupt`].
 pub(crate) fn read<T, E: fmt::Display>(run: RunId, read: Result<T, E>) -> Result<T, DbError> {
     read.map_err(|error| DbError::corrupt(format!("run `{run}`"), error))
 }

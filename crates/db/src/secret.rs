@@ -1,8 +1,8 @@
-//! Secrets sealed: AES-256-GCM under a key that is handed in and never in the database.
+//! Sealing of secrets: AES-256-GCM under a key that the configuration passes in and the database never holds.
 //!
-//! A sealed text names the key, so that keys can be changed: the first of the ring seals, every one of it opens. It also
-//! opens only as what it was sealed as: a row that is copied to another place stays shut. Deliberately absent: where keys
-//! come from.
+//! A sealed text names its key, so that keys can be rotated: the first key of the ring seals, every key opens. A sealed text
+//! opens only under the id that it was sealed with: a row that is copied to another location cannot be opened. Deliberately
+//! absent: where keys come from.
 
 use std::{fmt, sync::Arc};
 
@@ -11,7 +11,7 @@ use ring::aead::{AES_256_GCM, Aad, LessSafeKey, NONCE_LEN, Nonce, UnboundKey};
 
 use crate::DbError;
 
-/// The first byte of what is sealed: how the rest is laid out.
+/// The first byte of a sealed text: the version of its layout.
 const LAYOUT: u8 = 1;
 
 /// Keys for secrets. `Debug` does not show them.
@@ -21,7 +21,7 @@ pub struct SecretKeys {
     world: Option<World>,
 }
 
-/// What a sealed text is, which is sealed along.
+/// The identity of a sealed document, which is authenticated as associated data.
 pub(crate) struct SealedDocumentId<'a> {
     pub(crate) project: &'a Project,
     pub(crate) kind: DocumentKind,
@@ -30,14 +30,14 @@ pub(crate) struct SealedDocumentId<'a> {
 }
 
 impl SecretKeys {
-    /// A ring of these keys with their names, which stand before what each seals; the first one seals. `world` has the
-    /// dice.
+    /// Creates a ring of named keys. The name precedes each text that its key seals; the first key seals. `world` provides the
+    /// random numbers.
     pub fn new<'a>(keys: impl IntoIterator<Item = (&'a str, &'a [u8; 32])>, world: World) -> Self {
         let keys = keys.into_iter().map(|(name, bytes)| (name.to_owned(), key(bytes))).collect();
         Self { keys, world: Some(world) }
     }
 
-    /// No keys: nothing can be sealed.
+    /// A ring without keys: nothing can be sealed.
     pub fn none() -> Self {
         Self { keys: Vec::new(), world: None }
     }
@@ -52,7 +52,7 @@ impl SecretKeys {
             .ok_or(DbError::NoSecretKey { kind: place.kind })
     }
 
-    /// Opens what was sealed as this.
+    /// Opens a text that was sealed with this identity.
     pub(crate) fn open(
         &self,
         sealed: &[u8],
@@ -64,7 +64,7 @@ impl SecretKeys {
         String::from_utf8(text).map_err(|error| DbError::corrupt(place.what(), error))
     }
 
-    /// Seals bytes as something; none where there is no key.
+    /// Seals bytes with associated data; none where there is no key.
     pub(crate) fn seal_bytes(
         &self,
         bytes: &[u8],
@@ -91,7 +91,7 @@ impl SecretKeys {
         Ok(Some(sealed))
     }
 
-    /// Opens what was sealed as something; none where its key is not here.
+    /// Opens bytes that were sealed with this associated data; none where their key is not in the ring.
     pub(crate) fn open_bytes(
         &self,
         sealed: &[u8],
@@ -125,10 +125,10 @@ impl SealedDocumentId<'_> {
         format!("the {} `{}`", self.kind, self.id)
     }
 
-    /// Words of a place have no `/`.
+    /// Encodes the identity. None of its parts contains `/`.
     fn bytes(&self) -> Vec<u8> {
         let Self { project, kind, id, version } = self;
-        // What is sealed stays bound to the word that its kind had then.
+        // Sealed texts stay bound to the name that their kind had when they were sealed.
         let kind = match kind {
             DocumentKind::TraceStore => "store",
             other => other.as_str(),
@@ -144,7 +144,7 @@ impl fmt::Debug for SecretKeys {
 }
 
 fn key(bytes: &[u8; 32]) -> Arc<LessSafeKey> {
-    // Thirty-two bytes are a key, whatever they are.
+    // Any 32 bytes are a valid key.
     let key = UnboundKey::new(&AES_256_GCM, bytes).expect("a key of AES-256 has 32 bytes");
     Arc::new(LessSafeKey::new(key))
 }

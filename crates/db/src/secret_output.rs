@@ -1,7 +1,7 @@
-//! Secrets that a suite's steps hand on: sealed with the run that has them as an output, and with the run that is started with
+//! Secrets that steps of a suite pass on: sealed with the run that has them as outputs, and with the run that is started with
 //! them.
 //!
-//! Without keys for secrets their names are kept and their values are not: who needs one is told so.
+//! Without secret keys the database stores their names and not their values: a step that needs such a value reports that.
 
 use std::collections::BTreeMap;
 
@@ -14,11 +14,11 @@ use crate::{
     run::{json, read},
 };
 
-/// Secrets by their names; none where there was no key to seal a value with.
+/// Secrets by name; none where there was no key to seal the value with.
 pub type SecretValues = BTreeMap<String, Option<String>>;
 
 impl Db {
-    /// Keeps outputs of a run that nobody may see, before its verdict.
+    /// Stores the secret outputs of a run, before its verdict.
     pub async fn keep_outputs(
         &self,
         run: RunId,

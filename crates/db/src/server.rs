@@ -1,7 +1,7 @@
-//! The servers on this database: a row for each, renewed by heartbeats under the database's clock.
+//! The servers that share this database: one row for each, renewed by heartbeats under the database's clock.
 //!
-//! A row is written before its server receives spans, and counts until two heartbeats after the last one. So whoever
-//! reads the rows after a run was settled finds every server that may have received a span of it.
+//! A row is written before its server receives spans, and counts until two heartbeats after the last one. So a reader of the rows
+//! after a run was settled finds every server that may have received a span of it.
 
 use std::time::Duration;
 
@@ -9,63 +9,63 @@ use uuid::Uuid;
 
 use crate::{Db, DbError};
 
-/// The one lock under which servers enter: of two with different keys, one sees the other.
+/// The lock under which servers register: of two servers with different keys, one sees the other.
 const ENTER_LOCK: i64 = 7_810_779_534;
 
-/// How long a row stays that does not count any more, in seconds: longer than any run.
+/// How long an expired row is kept, in seconds: longer than any run.
 const KEEP_S: f64 = 7.0 * 24.0 * 60.0 * 60.0;
 
-/// A server and its keys, as its row has them.
+/// A server and its keys, as stored in its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewServer {
-    /// Whose journal of spans it is, and on which machine.
+    /// The identity of its span journal and of its machine.
     pub id: [u8; 16],
-    /// The process.
+    /// The identity of the process.
     pub process: [u8; 16],
-    /// What people call it.
+    /// Its display name.
     pub name: String,
-    /// What it does.
+    /// Its roles.
     pub roles: Vec<String>,
     /// The version of the program.
     pub version: String,
-    /// The fingerprint of the key with which it mints trace ids.
+    /// The fingerprint of the key with which it generates trace ids.
     pub minting_key: String,
-    /// The fingerprints of all keys by which it knows trace ids.
+    /// The fingerprints of all keys by which it recognizes trace ids.
     pub known_keys: Vec<String>,
 }
 
-/// Two servers of which one mints trace ids that the other does not know.
+/// A conflict of two servers: one generates trace ids that the other does not recognize.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KeyConflict {
-    /// The server that is there already.
+    /// The registered server.
     pub server: String,
     /// The fingerprint of the key.
     pub key: String,
-    /// Which of the two does not know it.
+    /// The server that does not know it.
     pub unknown_to: Side,
 }
 
-/// One of two servers.
+/// One of two servers in a conflict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
-    /// The one that enters.
+    /// The server that registers.
     Entering,
-    /// The one that is there already.
+    /// The server that is registered already.
     Present,
 }
 
-/// Another server that receives spans, or did.
+/// Another server that receives or received spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherServer {
-    /// What people call it.
+    /// Its display name.
     pub name: String,
-    /// For how long its row has not counted any more; zero while it does.
+    /// How long ago its row expired; zero while it counts.
     pub gone_for: Duration,
 }
 
 impl Db {
-    /// Writes a server's row, in the place of the one that the same server had before; it counts for `counts_for` from now
-    /// on. None is written while a server is there that would not know the other's trace ids, which is told.
+    /// Writes a server's row, and replaces the row that the same server had before; it counts for `counts_for` from now on. If a
+    /// present server and this one do not know each other's keys, it writes nothing and returns the conflict.
     pub async fn enter_server(
         &self,
         server: &NewServer,
@@ -88,7 +88,7 @@ impl Db {
                 .into_iter()
                 .find_map(|row| conflict(server, (row.name, row.minting_key, &row.known_keys)));
             if conflict.is_some() {
-                // At once: others wait for the lock.
+                // At once: other servers wait for the lock.
                 transaction.rollback().await?;
                 return Ok(conflict);
             }
@@ -105,7 +105,7 @@ impl Db {
         entered.await.map_err(|error| self.error(error))
     }
 
-    /// Renews the row of a process; false where it has none that counts, so that it has to enter anew.
+    /// Renews the row of a process; false where it has no row that counts, so that it has to register again.
     pub async fn heartbeat(
         &self,
         id: [u8; 16],
@@ -126,7 +126,7 @@ impl Db {
         Ok(renewed.rows_affected() > 0)
     }
 
-    /// Says that a process receives no more spans. Its row stays for the runs that it may have received some of.
+    /// Records that a process receives no more spans. Its row stays for the runs that it may have received spans of.
     pub async fn leave_server(&self, process: [u8; 16]) -> Result<(), DbError> {
         sqlx::query!(
             "update servers set counts_until = least(counts_until, clock_timestamp()) where process = $1",
@@ -138,8 +138,8 @@ impl Db {
         Ok(())
     }
 
-    /// The servers other than this process that receive spans, or did, so many at the most: those that count, then those
-    /// that counted last.
+    /// Returns the servers other than this process that receive or received spans, at most `servers_max`: those that count first,
+    /// then those that expired last.
     pub async fn other_servers(
         &self,
         process: [u8; 16],
@@ -155,7 +155,7 @@ impl Db {
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        // A time that is none is one that counts.
+        // A negative duration means that the row still counts.
         let gone_for = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let other = |name, gone_s| OtherServer { name, gone_for: gone_for(gone_s) };
         Ok(rows.into_iter().map(|row| other(row.name, row.gone_s)).collect())
@@ -191,7 +191,7 @@ async fn write(
     Ok(())
 }
 
-/// What keeps a server from entering beside this one.
+/// Returns the conflict that keeps a server from registering beside a present one.
 fn conflict(
     entering: &NewServer,
     (name, minting, known): (String, String, &[String]),

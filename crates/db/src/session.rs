@@ -1,7 +1,7 @@
-//! Sessions of people: tokens in cookies, which their owners list and end.
+//! Sessions of people: tokens in cookies, which their owners can list and end.
 //!
-//! One that has ended stays, since the audit log names it. So lists begin at the oldest session that can still be valid, which
-//! its id tells, and not at the first one that ever was.
+//! An ended session stays stored, since the audit log names it. So lists begin at the oldest session that can still be valid,
+//! which its id shows, and not at the first session of all.
 
 use model::{Timestamp, TokenId};
 
@@ -11,21 +11,21 @@ use crate::{
     token::{TokenRow, stored},
 };
 
-/// Which sessions are listed.
+/// A page of a list of sessions.
 #[derive(Clone, Copy, Debug)]
 pub struct SessionPage {
-    /// Those that began before this one.
+    /// Only sessions that began before this one.
     pub before: Option<TokenId>,
-    /// Those that began after this one: older ones have expired.
+    /// Only sessions that began after this one: older ones have expired.
     pub since: TokenId,
-    /// Those that are valid at this moment.
+    /// Only sessions that are valid at this time.
     pub now: Timestamp,
-    /// So many at the most.
+    /// The upper bound of sessions.
     pub limit: u32,
 }
 
 impl Db {
-    /// Valid sessions of everyone, the newest first.
+    /// Returns valid sessions of all people, the newest first.
     pub async fn sessions(&self, page: SessionPage) -> Result<Vec<StoredToken>, DbError> {
         let rows = sqlx::query_as!(
             TokenRow,
@@ -46,7 +46,7 @@ impl Db {
         rows.into_iter().map(stored).collect()
     }
 
-    /// Valid sessions of a person, the newest first.
+    /// Returns valid sessions of a person, the newest first.
     pub async fn sessions_of(
         &self,
         person: &PersonId,
@@ -73,8 +73,8 @@ impl Db {
         rows.into_iter().map(stored).collect()
     }
 
-    /// Ends a session, of this person where one is named, and tells whether there is such a session. One that ended before
-    /// stays as it is.
+    /// Ends a session, only of this person where one is given, and returns whether there is such a session. A session that ended
+    /// before is left unchanged.
     pub async fn end_session(
         &self,
         id: TokenId,
@@ -95,7 +95,7 @@ impl Db {
         Ok(ended.rows_affected() > 0)
     }
 
-    /// Notes that a session was seen.
+    /// Records that a session was used.
     pub async fn session_seen(&self, id: TokenId, at: Timestamp) -> Result<(), DbError> {
         sqlx::query!(
             "update tokens set seen_at_ns = greatest(seen_at_ns, $2) where id = $1",

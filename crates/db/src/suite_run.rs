@@ -1,7 +1,7 @@
-//! Runs of suites: owned like runs, under a lease and an epoch that every write names.
+//! Suite runs: owned like runs, under a lease and an epoch that every write names.
 //!
-//! The owner starts a run for each step that may start, at most one, and ends the suite's run with one verdict. All that it
-//! needs to go on is in the record: the steps, and which run each of them has.
+//! The owner starts at most one run for each step that may start, and ends the suite run with one verdict. All state that a later
+//! owner needs is in the database: the steps, and the run of each step.
 
 use std::time::Duration;
 
@@ -15,26 +15,26 @@ use crate::{
     run::{IdempotencyKey, json, moment, nanos, read, state, verdict},
 };
 
-/// A suite to be run.
+/// A suite run to be accepted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewSuiteRun {
-    /// The id of the suite's run.
+    /// The id of the suite run.
     pub id: RunId,
-    /// Whose it is.
+    /// The project that owns it.
     pub project: Project,
     /// The suite.
     pub suite: TestId,
     /// Its name.
     pub name: String,
-    /// Its steps as they are now, which the run keeps.
+    /// Its current steps, which the suite run stores.
     pub steps: Vec<SuiteStep>,
     /// The values that each step is started with.
     pub vars: RunVars,
-    /// When.
+    /// When it was accepted.
     pub accepted_at: Timestamp,
     /// The `traceparent` of the request that started it.
     pub traceparent: Option<String>,
-    /// By what a repeated request is known.
+    /// The idempotency key of the request.
     pub key: Option<IdempotencyKey>,
 }
 
@@ -42,22 +42,22 @@ pub struct NewSuiteRun {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SuiteStep {
-    /// By which others name it.
+    /// The name by which other steps refer to it.
     pub name: String,
-    /// What is run.
+    /// The test that it runs.
     pub test: TestId,
-    /// The steps that have to end first, by their index.
+    /// The steps that have to end first, by their indexes.
     pub needs: Vec<usize>,
 }
 
-/// A suite's run in the hands of the worker that took it.
+/// A suite run that a worker has leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SuiteLease {
-    /// The suite's run.
+    /// The suite run.
     pub id: RunId,
-    /// Whose it is.
+    /// The project that owns it.
     pub project: Project,
-    /// To be named in every write; a later taking has a higher one.
+    /// The epoch that every write names; a later lease has a higher one.
     pub epoch: i64,
     /// The steps that it started with.
     pub steps: Vec<SuiteStep>,
@@ -65,34 +65,34 @@ pub struct SuiteLease {
     pub vars: RunVars,
     /// The `traceparent` of the request that started it.
     pub traceparent: Option<String>,
-    /// Since when it is asked to stop.
+    /// When it was requested to stop.
     pub stop_at: Option<Timestamp>,
 }
 
 /// The run of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepRun {
-    /// Which step, by its index.
+    /// The index of the step.
     pub step: usize,
     /// Its run.
     pub run: RunId,
-    /// What it ended with, once it did.
+    /// Its outcome, once it ended.
     pub outcome: Option<Outcome>,
-    /// Its outputs that nobody may see.
+    /// Its secret outputs.
     pub secret_outputs: SecretValues,
 }
 
-/// What a suite's run ends with.
+/// The outcome of a suite run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SuiteOutcome {
-    /// The one verdict.
+    /// The verdict of the suite run.
     pub verdict: Verdict,
-    /// One for each step, in the order written.
+    /// The outcome of each step, in the order of the document.
     pub steps: Vec<StepOutcome>,
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StepOutcome {
@@ -102,13 +102,13 @@ pub struct StepOutcome {
     pub test: TestId,
     /// Its run; none where it did not start.
     pub run: Option<RunId>,
-    /// Its verdict; none while it has none.
+    /// Its verdict; none until it ended.
     pub verdict: Option<Verdict>,
-    /// Why it did not start.
+    /// The reason why it did not start.
     pub reason: Option<String>,
 }
 
-/// A suite's run as the record holds it.
+/// A suite run as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredSuiteRun {
     /// Its id.
@@ -117,20 +117,20 @@ pub struct StoredSuiteRun {
     pub suite: TestId,
     /// The suite's name.
     pub name: String,
-    /// Where it is in its life.
+    /// Its state.
     pub state: State,
-    /// Its one verdict, once it ended.
+    /// Its verdict, once it ended.
     pub verdict: Option<Verdict>,
     /// When it was accepted.
     pub accepted_at: Timestamp,
-    /// Since when it is asked to stop.
+    /// When it was requested to stop.
     pub stop_at: Option<Timestamp>,
-    /// Its steps, as far as they are.
+    /// Its steps, with the outcomes so far.
     pub steps: Vec<StepOutcome>,
 }
 
 impl Db {
-    /// Accepts a suite's run. With a key that is known it starts nothing, and gives what was started under it.
+    /// Accepts a suite run. With a known key it starts nothing, and returns the suite run that was started with it.
     pub async fn create_suite_run(&self, run: &NewSuiteRun) -> Result<Option<RunId>, DbError> {
         let vars = match run.vars.is_empty() {
             true => None,
@@ -167,7 +167,7 @@ impl Db {
         }
     }
 
-    /// Takes suites' runs that nobody owns, the oldest first.
+    /// Leases suite runs without an owner, the oldest first.
     pub async fn take_suites(
         &self,
         worker: &str,
@@ -206,7 +206,7 @@ impl Db {
         taken.collect()
     }
 
-    /// Starts the lease of a suite's run anew, and tells since when it is asked to stop.
+    /// Renews the lease of a suite run, and returns when it was requested to stop.
     pub async fn renew_suite(
         &self,
         suite: RunId,
@@ -228,8 +228,8 @@ impl Db {
         Ok(row.and_then(|row| row.stop_at_ns).map(moment))
     }
 
-    /// Accepts the one run of a step. False where the step has its run, or nobody of this epoch may start it; a test that
-    /// is not there any more is an error.
+    /// Accepts the only run of a step. Returns false where the step has its run, or the epoch does not own the suite run; a
+    /// deleted test is an error.
     pub async fn start_step(
         &self,
         (suite, epoch): (RunId, i64),
@@ -289,7 +289,7 @@ impl Db {
         row.map(|row| row.is_started).ok_or_else(no_test)
     }
 
-    /// The runs that the steps of a suite's run have.
+    /// Returns the runs of the steps of a suite run.
     pub async fn step_runs(&self, suite: RunId) -> Result<Vec<StepRun>, DbError> {
         let rows = sqlx::query!(
             "select step, run_id, outcome as \"outcome?: Json<Outcome>\", outputs_sealed as \"outputs?\"
@@ -312,7 +312,7 @@ impl Db {
         runs.collect()
     }
 
-    /// Records the verdict of a suite's run, once. A repeat of it is no error.
+    /// Records the verdict of a suite run, once. A repeat is no error.
     pub async fn finish_suite(
         &self,
         suite: RunId,
@@ -335,7 +335,7 @@ impl Db {
         owned(suite, epoch, written.rows_affected() > 0)
     }
 
-    /// Asks a suite's run to stop, and those of its steps, unless they have ended.
+    /// Requests a suite run and the runs of its steps to stop, unless they have ended.
     pub async fn stop_suite(
         &self,
         project: &Project,
@@ -361,7 +361,7 @@ impl Db {
         Ok(())
     }
 
-    /// A suite's run.
+    /// Returns a suite run.
     pub async fn suite_run(
         &self,
         project: &Project,
@@ -400,7 +400,7 @@ impl Db {
     }
 }
 
-/// The steps, with the runs that they have.
+/// Returns the steps, with their runs.
 fn so_far(steps: Vec<SuiteStep>, runs: &[StepRun]) -> Vec<StepOutcome> {
     let steps = steps.into_iter().enumerate().map(|(at, step)| {
         let run = runs.iter().find(|run| run.step == at);

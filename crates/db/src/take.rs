@@ -1,10 +1,10 @@
-//! How work is handed out: who gets which runs.
+//! Distribution of work: which worker leases which runs.
 //!
-//! The project with the fewest runs in flight goes first, then the oldest run; a host that has as many runs as it may
-//! is passed over. All of it is one statement, which looks at open runs only, along two small indexes, and has the turn
-//! while it does: of many who take at once, each sees what the others took.
+//! The project with the fewest active runs goes first, then the oldest run; a host with the maximum of active runs is skipped.
+//! All of it is one statement, which reads open runs only, along two small indexes, and holds a lock meanwhile: of many
+//! concurrent workers, each sees the leases of the others.
 //!
-//! A run whose row cannot be read is handed out as well, as damaged, so that it ends instead of coming back for ever.
+//! A run with an unreadable row is leased as well, as damaged, so that it ends and is not leased for ever.
 
 use std::{collections::BTreeMap, time::Duration};
 
@@ -19,54 +19,54 @@ use crate::{
     run::{moment, read, span_id, trace_id, verdict},
 };
 
-/// Runs of a lane that are looked at beyond those that are asked for: as many may have been taken by others while this
-/// one waited for its turn.
+/// Runs of a lane that are read beyond the requested ones: other workers may have leased that many while this one waited for the
+/// lock.
 const SPARE: i64 = 64;
 
-/// Who takes, and how much.
+/// The worker that requests leases, and its bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct LeaseRequest<'a> {
     /// The name of the worker.
     pub worker: &'a str,
-    /// How long the runs are its own without renewal.
+    /// The duration of the lease without renewal.
     pub lease: Duration,
-    /// When.
+    /// The time of the lease.
     pub at: Timestamp,
-    /// Runs at the most.
+    /// The upper bound of runs.
     pub runs_max: usize,
-    /// Runs in flight against one host at the most, whoever has taken them.
+    /// The upper bound of active runs against one host, of all workers.
     pub host_max: usize,
-    /// Of the free slots, how many are for projects that have no more runs in flight than this.
+    /// How many of the free slots are reserved for projects that have at most this number of active runs.
     pub runs_reserved: usize,
-    /// The same of the runs against one host, for projects that have no more than this in flight there.
+    /// The same for the runs against one host: reserved for projects that have at most this number of active runs there.
     pub host_reserved: usize,
 }
 
-/// What a worker got.
+/// The runs that a worker has leased.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RunLeases {
     /// Runs to work on.
     pub runs: Vec<RunLease>,
-    /// Runs of which nothing can be made but an end.
+    /// Runs that the worker can only end.
     pub damaged: Vec<DamagedRun>,
 }
 
-/// A run in the hands of the worker that took it.
+/// A run that a worker has leased.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunLease {
     /// The run.
     pub run_id: RunId,
-    /// Whose it is.
+    /// The project that owns it.
     pub project: Project,
-    /// To be named in every write; a later taking has a higher one.
+    /// The epoch that every write names; a later lease has a higher one.
     pub epoch: i64,
-    /// How many owners before this one stalled or died while they had it.
+    /// How many earlier owners stalled or died while they held the lease.
     pub stalls: i32,
     /// The version of the test that the run started with.
     pub test: StoredTest,
-    /// How far an earlier owner came, but for the answer.
+    /// The progress of an earlier owner, without the response.
     pub progress: Progress,
-    /// How large the body of the answer is, where there is one: [`Db::progress`] reads it.
+    /// The size of the response body, where there is a response: [`Db::progress`] reads it.
     pub answer_bytes: Option<usize>,
     /// When the run was accepted.
     pub accepted_at: Timestamp,
@@ -74,40 +74,40 @@ pub struct RunLease {
     pub traceparent: Option<String>,
     /// The values that it was started with.
     pub vars: RunVars,
-    /// Of those, the ones that nobody may see.
+    /// The secrets among those values.
     pub secrets: SecretValues,
-    /// Who started it; none for a run that a server accepted which did not keep that.
+    /// The kind of the caller that started it; none if the accepting server did not store that.
     pub starter: Option<Starter>,
-    /// How long it may take, where its start says so.
+    /// Its timeout, where the start request states one.
     pub timeout: Option<Duration>,
-    /// Since when it is asked to stop.
+    /// When it was requested to stop.
     pub stop_at: Option<Timestamp>,
-    /// The provisional verdict that an earlier owner recorded; there is no further one.
+    /// The provisional verdict that an earlier owner recorded; there is no second one.
     pub provisional: Option<Verdict>,
-    /// What earlier runs have shown: of the services of the project, and of this test.
+    /// The learned profile of the project's services, and of this test.
     pub learned: LearnedProfile,
     /// The name of the suite that it is a step of.
     pub suite: Option<String>,
     /// The settle profiles of the project, by their ids.
     pub settle_profiles: BTreeMap<String, String>,
-    /// The analyzer and the gate of the project that hold for runs, by their kinds.
+    /// The analyzer and the quality gate of the project that apply to runs, by their kinds.
     pub gates: BTreeMap<String, String>,
 }
 
-/// A run that was taken and cannot be read.
+/// A leased run that cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DamagedRun {
     /// The run.
     pub run_id: RunId,
-    /// To be named when it is ended.
+    /// The epoch that the write of its end names.
     pub epoch: i64,
     /// The name of its test.
     pub test: String,
-    /// What is wrong with it.
+    /// The reason why it cannot be read.
     pub reason: String,
 }
 
-/// A row as it comes.
+/// A row of the statement, not yet decoded.
 struct LeaseRow {
     id: sqlx::types::Uuid,
     project: String,
@@ -139,13 +139,13 @@ struct LeaseRow {
 }
 
 impl Db {
-    /// Takes runs that nobody owns: new ones, and those whose owner's lease is over, which come first.
+    /// Leases runs without an owner: new runs, and runs with an expired lease, which come first.
     ///
-    /// The lease counts by the database's clock, from a moment after this was called: an owner that counts
-    /// by its own clock from before the call ends earlier, never later.
+    /// The lease counts by the database's clock, from a time after this call began: an owner that counts by its own clock from
+    /// before the call ends earlier, never later.
     pub async fn take(&self, taking: &LeaseRequest<'_>) -> Result<RunLeases, DbError> {
         let runs_max = i64::try_from(taking.runs_max).unwrap_or(i64::MAX);
-        // The event's epoch is known only there, so the event is written there, in the form of `model::RunEvent`.
+        // Only the statement knows the epoch of the event, so it writes the event, in the form of `model::RunEvent`.
         let rows = sqlx::query_file_as!(
             LeaseRow,
             "queries/take.sql",
@@ -187,7 +187,7 @@ impl LeaseRow {
             }),
             _ => None,
         };
-        // What is learned only shortens waits: what cannot be read of it is learned again.
+        // The learned profile only shortens waits: an unreadable part is learned again.
         let services: BTreeMap<String, LearnedService> =
             parsed(run_id, self.learned).ok().flatten().unwrap_or_default();
         let test: Option<LearnedTest> = parsed(run_id, self.learned_test).ok().flatten();

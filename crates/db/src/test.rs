@@ -1,13 +1,13 @@
-//! Tests alone, of all documents: those that runs point at.
+//! Tests, the only documents that runs reference.
 
 use model::{DocumentKind, Project, TestId};
 
 use crate::{AppliedDocument, ApplyOptions, Db, DbError, NewDocument, Precondition};
 
-/// A test to be kept.
+/// A test to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewTest {
-    /// Whose it is.
+    /// The project that owns it.
     pub project: Project,
     /// Its id within the project.
     pub id: TestId,
@@ -17,7 +17,7 @@ pub struct NewTest {
     pub file: String,
     /// The document as written.
     pub document: String,
-    /// The host that it calls, where the document says so without a variable.
+    /// The host that it calls, where the document states it without a variable.
     pub host: Option<String>,
 }
 
@@ -28,16 +28,16 @@ pub struct StoredTest {
     pub id: TestId,
     /// Its name.
     pub name: String,
-    /// Which version this is, from 1.
+    /// The version number, from 1.
     pub version: i32,
-    /// The file that the test, in whatever version, was last applied from, as the user named it.
+    /// The file from which any version of the test was last applied, as the user named it.
     pub file: String,
     /// The document as written.
     pub document: String,
 }
 
 impl Db {
-    /// Keeps tests, all of them or none, and tells what became of each, in their order.
+    /// Stores tests, all of them or none, and returns the result of each, in their order.
     ///
     /// The version of a test rises if and only if the document differs from the current version's.
     pub async fn apply_tests(&self, tests: &[NewTest]) -> Result<Vec<AppliedDocument>, DbError> {
@@ -45,7 +45,7 @@ impl Db {
         self.apply(&documents, ApplyOptions { at: None, expected: Precondition::Anything }).await
     }
 
-    /// The current version of a test.
+    /// Returns the current version of a test.
     pub async fn test(
         &self,
         project: &Project,

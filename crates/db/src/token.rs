@@ -1,4 +1,4 @@
-//! Tokens, by the hash of what their bearers show.
+//! Tokens, stored by their hashes.
 //!
 //! Deliberately absent: the token itself, which is never here.
 
@@ -12,43 +12,43 @@ use crate::{
     run::{moment, nanos},
 };
 
-/// A token to be kept.
+/// A token to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NewToken {
     /// Its id.
     pub id: TokenId,
-    /// Who shows it.
+    /// The kind of its bearer.
     pub kind: TokenKind,
-    /// The SHA-256 of what is shown.
+    /// The SHA-256 hash of the token.
     pub hash: [u8; 32],
-    /// What people call it.
+    /// Its display name.
     pub name: String,
-    /// What its bearer may do.
+    /// The role of its bearer.
     pub role: Role,
-    /// The projects that it is good for; none for all.
+    /// The projects that it is valid for; none for all.
     pub projects: Option<Vec<Project>>,
-    /// When it was made.
+    /// When it was created.
     pub made_at: Timestamp,
-    /// By whom.
+    /// Who created it.
     pub made_by: String,
-    /// From when on it is good for nothing.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// Whose session it is; none for a token of a program.
+    /// The person of a session; none for a token of a program.
     pub person: Option<PersonId>,
-    /// From where the session began.
+    /// The address from which the session began.
     pub address: Option<IpAddr>,
 }
 
-/// Who a person is: the issuer of their identity, and its word for them.
+/// The identity of a person: the issuer, and the subject at that issuer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PersonId {
-    /// The issuer, an URL.
+    /// The issuer, a URL.
     pub issuer: String,
-    /// What it calls them; it calls nobody else so.
+    /// The subject: the issuer's unique id of the person.
     pub subject: String,
 }
 
-/// Who shows a token.
+/// The kind of a token, by its bearer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenKind {
     /// A program, in a header.
@@ -57,30 +57,30 @@ pub enum TokenKind {
     Session,
 }
 
-/// A token as the record holds it.
+/// A token as stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StoredToken {
     /// Its id.
     pub id: TokenId,
-    /// What people call it.
+    /// Its display name.
     pub name: String,
-    /// What its bearer may do.
+    /// The role of its bearer.
     pub role: Role,
-    /// The projects that it is good for; none for all.
+    /// The projects that it is valid for; none for all.
     pub projects: Option<Vec<Project>>,
-    /// When it was made.
+    /// When it was created.
     pub made_at: Timestamp,
-    /// By whom.
+    /// Who created it.
     pub made_by: String,
-    /// From when on it is good for nothing.
+    /// When it expires.
     pub expires_at: Timestamp,
-    /// When it was taken back.
+    /// When it was revoked.
     pub revoked_at: Option<Timestamp>,
-    /// Whose session it is; none for a token of a program.
+    /// The person of a session; none for a token of a program.
     pub person: Option<PersonId>,
-    /// From where the session began.
+    /// The address from which the session began.
     pub address: Option<IpAddr>,
-    /// When the session was last seen, as far as that was written.
+    /// When the session was last used, as far as recorded.
     pub seen_at: Option<Timestamp>,
 }
 
@@ -99,7 +99,7 @@ impl TokenKind {
     }
 }
 
-/// A row of `tokens`, its words not read yet.
+/// A row of `tokens`, not yet decoded.
 pub(crate) struct TokenRow {
     pub(crate) id: Uuid,
     pub(crate) name: String,
@@ -116,7 +116,7 @@ pub(crate) struct TokenRow {
 }
 
 impl Db {
-    /// Keeps a token.
+    /// Stores a token.
     pub async fn create_token(&self, token: &NewToken) -> Result<(), DbError> {
         let projects = token.projects.as_deref();
         let projects: Option<Vec<String>> =
@@ -144,7 +144,7 @@ impl Db {
         Ok(())
     }
 
-    /// The token of this hash, of this kind, if it is good for something at `now`.
+    /// Returns the token with this hash and kind, if it is neither expired nor revoked at `now`.
     pub async fn token(
         &self,
         kind: TokenKind,
@@ -166,7 +166,7 @@ impl Db {
         row.map(stored).transpose()
     }
 
-    /// Tokens of programs made before `before`, the newest first.
+    /// Returns tokens of programs created before `before`, the newest first.
     pub async fn tokens(
         &self,
         before: Option<TokenId>,
@@ -187,7 +187,7 @@ impl Db {
         rows.into_iter().map(stored).collect()
     }
 
-    /// Takes a token back, and tells whether there is such a token. One that was taken back before stays as it is.
+    /// Revokes a token, and returns whether there is such a token. A token that was revoked before is left unchanged.
     pub async fn revoke_token(&self, id: TokenId, at: Timestamp) -> Result<bool, DbError> {
         let revoked = sqlx::query!(
             "update tokens set revoked_at_ns = coalesce(revoked_at_ns, $2) where id = $1",

@@ -1,6 +1,6 @@
 //! The traces of runs: OTLP bytes, compressed with zstd.
 //!
-//! Deliberately absent: what is in them.
+//! Deliberately absent: the content of the traces.
 
 use std::io::{self, Read};
 
@@ -10,10 +10,10 @@ use tokio::task;
 
 use crate::{Db, DbError};
 
-/// Past it a trace shrinks little and costs much.
+/// The zstd level: a higher one compresses a trace little more and costs much more.
 pub(crate) const LEVEL: i32 = 3;
 
-/// A trace as it goes into the record.
+/// A trace to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpTrace {
     /// How many spans it has.
@@ -23,7 +23,7 @@ pub struct OtlpTrace {
 }
 
 impl Db {
-    /// The trace of a run: an OTLP `TracesData` message.
+    /// Returns the trace of a run: an OTLP `TracesData` message.
     pub async fn trace(&self, project: &Project, run: RunId) -> Result<Option<Vec<u8>>, DbError> {
         let packed = sqlx::query_scalar!(
             "select otlp_zstd from traces where project = $1 and run_id = $2",
@@ -42,7 +42,7 @@ impl Db {
         }
     }
 
-    /// Compresses a trace that is within the bound.
+    /// Compresses a trace that does not exceed the bound.
     pub(crate) async fn pack(&self, run: RunId, trace: &OtlpTrace) -> Result<Vec<u8>, DbError> {
         let bytes_max = self.trace_bytes_max;
         if trace.otlp.len() > bytes_max {
@@ -55,15 +55,15 @@ impl Db {
     }
 }
 
-/// Large traces take long enough to keep others waiting, so the work is done on a thread of its own.
+/// Runs the work on a blocking thread: large traces take long enough to block other tasks.
 pub(crate) async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> io::Result<T> + Send + 'static,
 ) -> io::Result<T> {
     task::spawn_blocking(work).await?
 }
 
-/// The bytes, or nothing where they are more than `bytes_max`. Never holds more than that, whatever a few
-/// bytes pretend to unpack to.
+/// Decompresses a trace; none where it exceeds `bytes_max`. Never buffers more than one byte beyond that, whatever size the
+/// compressed bytes claim to have.
 fn unpack(packed: &[u8], bytes_max: usize) -> io::Result<Option<Vec<u8>>> {
     let mut otlp = Vec::new();
     let one_more = u64::try_from(bytes_max).unwrap_or(u64::MAX).saturating_add(1);
@@ -90,7 +90,7 @@ mod tests {
 
         #[test]
         fn what_is_no_frame_is_an_error_and_no_panic(bytes in proptest::collection::vec(any::<u8>(), 1..64)) {
-            // Any first four bytes but the magic number are refused; the rest must merely end.
+            // Any first four bytes other than the magic number are an error; for the rest the test only checks that it ends.
             let known = bytes.starts_with(&[0x28, 0xb5, 0x2f, 0xfd]);
             prop_assert_eq!(unpack(&bytes, 1024).is_err() || known, true);
         }

@@ -1,20 +1,20 @@
-//! How many runs wait for a worker: a figure for whoever watches the server, and for nobody's decision.
+//! The number of queued runs: a metric for operators, which no decision depends on.
 
 use model::Timestamp;
 
 use crate::{Db, DbError};
 
-/// Runs that wait for a worker.
+/// Runs that are queued.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueuedRuns {
-    /// How many.
+    /// The number of queued runs.
     pub runs: u64,
-    /// When the oldest was accepted.
+    /// When the oldest of them was accepted.
     pub oldest: Option<Timestamp>,
 }
 
 impl Db {
-    /// The runs that no worker has taken. It looks at open runs only, however long the history.
+    /// Returns the runs that no worker has leased. It reads open runs only, however long the history is.
     pub async fn waiting(&self) -> Result<QueuedRuns, DbError> {
         let row = sqlx::query!(
             r#"select count(*) as "runs!", min(accepted_at_ns) as oldest from runs where epoch = 0 and verdict is null"#

@@ -1,7 +1,7 @@
-//! A listener: how many connections wait for it, and how many it serves, in all and of one peer.
+//! The limits of a listener: the number of waiting connections, and of served ones, in total and per peer.
 //!
-//! A peer is an address; of IPv6, which gives each of its users a network, the network. Further connections wait, also by peer; a
-//! connection of a peer that has too many waiting ones is closed. Behind a proxy all callers are one peer, so that the limits are
+//! A peer is an address; for IPv6, where each user gets a network, it is the network. Further connections wait, also per peer.
+//! A connection of a peer that has too many waiting ones is closed. Behind a proxy all callers are one peer, so the limits are
 //! not small.
 
 use std::{
@@ -13,15 +13,15 @@ use tokio::net::{TcpListener, TcpSocket};
 
 use crate::shares::{Permit, Shares};
 
-/// Bits of an IPv6 address that name a network.
+/// The prefix length of an IPv6 network.
 const NETWORK_BITS: u32 = 64;
-/// How many connections may wait for each one that is served.
+/// The number of waiting connections for each served one.
 const WAITING_RATIO: usize = 2;
-/// Connections that the system keeps until they are accepted. Where there is no room for one, its peer tries again after a
-/// second, so that a burst of one peer would cost every other that second.
+/// The backlog of the operating system for connections that are not accepted yet. If it is full, the peer retries after one
+/// second, so a burst of one peer would delay every other peer by that second.
 const BACKLOG: u32 = 4096;
 
-/// The limits of a listener. A clone is the same.
+/// The limits of a listener. A clone shares the same limits.
 #[derive(Clone, Debug)]
 pub struct ConnectionLimits {
     served: Shares<IpAddr>,
@@ -42,7 +42,7 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
         SocketAddr::V4(_) => TcpSocket::new_v4()?,
         SocketAddr::V6(_) => TcpSocket::new_v6()?,
     };
-    // So that a server that starts anew need not wait for the connections of the one before it.
+    // A restarted server need not wait for the old connections of its predecessor.
     #[cfg(not(windows))]
     socket.set_reuseaddr(true)?;
     socket.bind(address)?;
@@ -50,13 +50,13 @@ pub fn listen(address: SocketAddr) -> io::Result<TcpListener> {
 }
 
 impl ConnectionLimits {
-    /// Serves this many at a time.
+    /// Creates limits that serve this many connections at a time.
     pub fn new(served_max: usize) -> Self {
         let waiting = Shares::new(served_max.saturating_mul(WAITING_RATIO));
         Self { served: Shares::new(served_max), waiting }
     }
 
-    /// Counts a connection from this address; none where the peer has too many, and it is to be closed.
+    /// Counts a connection from this address. Returns none if the peer has too many, and the caller must close the connection.
     pub fn enter(&self, address: IpAddr) -> Option<WaitingConnection> {
         let peer = peer(address);
         let waiting = self.waiting.try_acquire(&peer)?;
@@ -65,13 +65,13 @@ impl ConnectionLimits {
 }
 
 impl WaitingConnection {
-    /// Waits until it may be served; it counts as served until the permit is dropped.
+    /// Waits until the connection may be served; it counts as served until the permit is dropped.
     pub async fn served(self) -> Permit {
         self.served.acquire(&self.peer).await
     }
 }
 
-/// The peer that an address counts for, wherever callers are counted: itself, or its network of IPv6.
+/// Returns the peer that an address counts for, wherever callers are counted: the address, or its IPv6 network.
 pub fn peer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

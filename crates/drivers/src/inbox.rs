@@ -1,11 +1,11 @@
-//! Where spans wait for a run that has no server: memory, by trace.
+//! The in-memory inbox of spans, by trace, for a run without a server.
 //!
-//! Each trace has a channel. What comes before the run asks for it waits in there, and what comes after the run has let
-//! go is no longer wanted. An inbox that is full refuses, so that senders keep what they have and send it again. Taking
-//! a batch costs the same however many traces there are.
+//! Each trace has a channel. Spans that arrive before the run requests them wait in the channel. Spans that arrive after the
+//! run dropped its [`Arrivals`] are discarded. A full inbox refuses, so that senders keep their spans and retry. The cost of a
+//! batch does not depend on the number of traces.
 //!
-//! A trace of another minter may be several runs' matter, such as all tests of one browser session: each gets all of it,
-//! also what came before it asked, as long as one of them holds it.
+//! Several runs may wait for an external trace id, such as all tests of one browser session: each gets all its spans, including
+//! those that arrived earlier, as long as one of them holds it.
 //!
 //! Deliberately absent: anything that outlives the process.
 
@@ -29,35 +29,35 @@ use crate::{
     receiver::{LostSignal, Sender, Sink, SinkError},
 };
 
-/// How much an inbox holds.
+/// The upper bounds of an inbox.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Traces that are waited for, wait, or are remembered as over.
+    /// Traces that a run waits for, that wait for a run, or that are remembered as over.
     pub traces_max: usize,
-    /// Bytes of one trace, over its whole life.
+    /// Bytes of one trace, over its complete lifetime.
     pub trace_bytes_max: usize,
     /// Bytes of all traces that are not over.
     pub bytes_max: usize,
-    /// Messages of one trace that wait to be read.
+    /// Messages of one trace that wait to be decoded.
     pub messages_max: usize,
 }
 
-/// Spans of traces that this process minted, or that a run asked for by their id, until the run has them.
+/// Spans of traces that this process minted, or that a run requested by their id, until the run receives them.
 #[derive(Debug)]
 pub struct Inbox {
     shared: Arc<InboxState>,
 }
 
-/// What an inbox shares with the [`Arrivals`] it gave out.
+/// The state that an inbox shares with its [`Arrivals`].
 #[derive(Debug)]
 struct InboxState {
     ring: KeyRing,
     limits: Limits,
-    /// Traces of other minters that are waited for. Almost always there are none, and no foreign span needs a lock.
+    /// External trace ids that runs wait for. Almost always there are none, and then no foreign span needs a lock.
     foreign_expected: AtomicUsize,
-    /// Exports that were not taken, and that may have been anybody's.
+    /// Unreadable exports of spans, which may belong to any trace.
     unread: AtomicU64,
-    /// Exports of log records of the same kind.
+    /// Unreadable exports of log records.
     unread_logs: AtomicU64,
     state: Mutex<State>,
 }
@@ -65,7 +65,7 @@ struct InboxState {
 #[derive(Debug, Default)]
 struct State {
     slots: HashMap<TraceId, Slot>,
-    /// What is over, the oldest first, to be forgotten when room is needed.
+    /// The traces that are over, the oldest first, to evict when space is needed.
     over: VecDeque<(TraceId, u64)>,
     /// Bytes of all slots that are not over.
     bytes: usize,
@@ -75,12 +75,12 @@ struct State {
 
 #[derive(Debug)]
 struct Slot {
-    /// None when the trace is over, that is when every run has dropped its [`Arrivals`]. Of a trace that these keys minted
-    /// there is one at most.
+    /// Empty when the trace is over, that is when every run has dropped its [`Arrivals`]. A trace that these keys minted has at
+    /// most one reader.
     readers: Vec<Reader>,
-    /// The other end, until a run asks for it.
+    /// The receiving end of the channel, until a run requests it.
     unclaimed: Option<mpsc::Receiver<Arrival>>,
-    /// What came of a trace of another minter, for whoever asks later.
+    /// The arrivals of an external trace id, for runs that request it later.
     kept: Vec<Arrival>,
     /// The newest claim.
     claim: u64,
@@ -88,19 +88,19 @@ struct Slot {
     bytes: usize,
     refused: u64,
     logs: u64,
-    /// Exports that nobody had read when the trace was first heard of.
+    /// The number of unreadable exports when the slot was created.
     unread_before: u64,
     unread_logs_before: u64,
 }
 
-/// Where a run hears of its trace.
+/// The channel through which a run receives its trace.
 #[derive(Debug)]
 struct Reader {
     claim: u64,
     sender: mpsc::Sender<Arrival>,
 }
 
-/// A run's right to a trace. When the last one is dropped, the trace is over.
+/// The claim of a run on a trace. When the last one is dropped, the trace is over.
 #[derive(Debug)]
 pub(crate) struct Claim {
     shared: Arc<InboxState>,
@@ -121,7 +121,7 @@ impl Default for Limits {
 }
 
 impl Inbox {
-    /// An inbox for traces whose ids these keys minted.
+    /// Creates an inbox for trace ids that these keys minted.
     pub fn new(ring: KeyRing, limits: Limits) -> Self {
         Self {
             shared: Arc::new(InboxState {
@@ -135,12 +135,12 @@ impl Inbox {
         }
     }
 
-    /// The spans of this trace: those that came already, then those that come.
+    /// Returns the spans of this trace: those that already arrived, then those that arrive later.
     ///
-    /// The trace may have any id. One that these keys did not mint can be asked for by several, and each gets all that came
-    /// since the first of them asked.
+    /// The trace may have any id. Several runs can request an id that these keys did not mint, and each gets all spans that
+    /// arrived since the first request.
     ///
-    /// Else only one can read them. Asking again starts afresh, and the earlier [`Arrivals`] end.
+    /// A minted id has only one reader. A second request starts afresh, and ends the earlier [`Arrivals`].
     pub fn expect(&self, trace_id: TraceId) -> Arrivals {
         let shared = &self.shared;
         let mut state = shared.state();
@@ -167,17 +167,17 @@ impl Inbox {
         Arrivals::claimed(receiver, claim)
     }
 
-    /// Ends the [`Arrivals`] of this trace, whoever has them: nothing more will come.
+    /// Ends all [`Arrivals`] of this trace: they receive no more spans.
     pub fn let_go(&self, trace_id: TraceId) {
         self.shared.end(&mut self.shared.state(), trace_id, None);
     }
 
-    /// Bytes of the spans that runs have not let go.
+    /// Returns the bytes of the spans of all traces that are not over.
     pub fn bytes(&self) -> usize {
         self.shared.state().bytes
     }
 
-    /// Log records of this trace that came since it was first heard of, and exports of log records that nobody read.
+    /// Returns the log records of this trace since its slot was created, plus the unreadable exports of log records.
     pub fn logs(&self, trace_id: TraceId) -> u64 {
         let unread = self.shared.unread_logs.load(Ordering::Relaxed);
         let state = self.shared.state();
@@ -185,10 +185,9 @@ impl Inbox {
         state.slots.get(&trace_id).map_or(0, of)
     }
 
-    /// How often spans of this trace were refused, or told to be lost, since it was first heard of.
+    /// Returns how often spans of this trace were refused, or reported as lost, since its slot was created.
     ///
-    /// What was refused may have been sent again with success, which nobody can know: above zero, absence proves
-    /// nothing.
+    /// A sender may have retried refused spans with success, which the inbox cannot know: above zero, absence proves nothing.
     pub fn refused(&self, trace_id: TraceId) -> u64 {
         let unread = self.shared.unread.load(Ordering::Relaxed);
         let state = self.shared.state();
@@ -201,17 +200,17 @@ impl InboxState {
         let mut state = self.state();
         let held = state.bytes;
         let slot = self.slot_of(batch.trace_id, &mut state)?;
-        // Without a reader the run has let go since it was asked whether it wants this.
+        // Without a reader, the run has dropped its arrivals since `wants` returned true.
         if slot.readers.is_empty() {
             return Ok(());
         }
         let size = batch.bytes.len();
         if slot.bytes + size > self.limits.trace_bytes_max {
-            // Waiting does not make a trace smaller.
+            // A retry does not make a trace smaller.
             slot.refused += 1;
             return Ok(());
         }
-        // All readers take it or none does: it is sent again to all.
+        // All readers accept the batch or none does: the sender retries for all of them.
         let is_full = |reader: &Reader| reader.sender.capacity() == 0 && !reader.sender.is_closed();
         if held + size > self.limits.bytes_max || slot.readers.iter().any(is_full) {
             slot.refused += 1;
@@ -219,7 +218,7 @@ impl InboxState {
         }
         let arrival = Arrival { at: Instant::now(), bytes: batch.bytes };
         let taken = slot.readers.iter().filter(|reader| {
-            // Only a reader that is going away does not take it.
+            // Only a reader that is being dropped does not accept it.
             reader.sender.try_send(arrival.clone()).is_ok()
         });
         if taken.count() > 0 {
@@ -232,7 +231,7 @@ impl InboxState {
         Ok(())
     }
 
-    /// The slot of this trace, made if it is not there and there is room.
+    /// Returns the slot of this trace; creates it if it does not exist and there is room.
     fn slot_of<'a>(
         &self,
         trace_id: TraceId,
@@ -248,7 +247,7 @@ impl InboxState {
         }))
     }
 
-    /// Forgets traces that are over, once there are too many.
+    /// Evicts traces that are over, once there are too many.
     fn make_room(&self, state: &mut State) -> Result<(), SinkError> {
         while state.slots.len() >= self.limits.traces_max {
             if !state.forget_oldest() {
@@ -259,11 +258,11 @@ impl InboxState {
         Ok(())
     }
 
-    /// One more reader of a trace, which gets what came before too.
+    /// Adds a reader of a trace, which also gets the earlier arrivals.
     fn join(&self, slot: &mut Slot, claim: u64) -> mpsc::Receiver<Arrival> {
         let (sender, receiver) = self.channel(slot.kept.len());
         for arrival in &slot.kept {
-            // There is room for all of them.
+            // The channel has room for all of them.
             let _taken = sender.try_send(arrival.clone());
         }
         slot.claim = claim;
@@ -271,8 +270,8 @@ impl InboxState {
         receiver
     }
 
-    /// Ends a claim to a trace, or all of them. A trace without one is over, and is remembered, so that what comes late is
-    /// not kept for nobody.
+    /// Ends one claim on a trace, or all of them. A trace without a claim is over, and is remembered, so that late spans are
+    /// not stored without a reader.
     fn end(&self, state: &mut State, trace_id: TraceId, claim: Option<u64>) {
         let Some(slot) = state.slots.get_mut(&trace_id) else { return };
         if slot.readers.is_empty() {
@@ -289,7 +288,7 @@ impl InboxState {
         }
         state.over.push_back((trace_id, slot.claim));
         if state.over.len() > self.limits.traces_max {
-            // A run always gets a slot, so there is no other place where this is bounded.
+            // A run always gets a slot, so this is the only bound.
             state.forget_oldest();
         }
     }
@@ -311,23 +310,23 @@ impl InboxState {
         (slot, receiver)
     }
 
-    /// A channel with room for so many messages beside those that wait to be read.
+    /// Creates a channel with room for this many more messages than the limit.
     fn channel(&self, more: usize) -> (mpsc::Sender<Arrival>, mpsc::Receiver<Arrival>) {
         let messages_max = self.limits.messages_max.saturating_add(more);
         mpsc::channel(messages_max.clamp(1, Semaphore::MAX_PERMITS))
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Every change is one step, so that a panic elsewhere leaves nothing half done.
+        // Every change is one step, so a panic elsewhere leaves no inconsistent state.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl State {
-    /// Forgets the trace that has been over for longest, if there is one.
+    /// Evicts the trace that has been over for longest, if there is one.
     fn forget_oldest(&mut self) -> bool {
         let Some((trace_id, claim)) = self.over.pop_front() else { return false };
-        // Someone may have asked for it again since.
+        // A run may have requested it again since.
         if self.slots.get(&trace_id).is_some_and(|slot| slot.claim == claim) {
             self.slots.remove(&trace_id);
         }
@@ -360,7 +359,7 @@ impl Sink for Inbox {
     }
 
     fn lost(&self, trace_id: &TraceId, _: &Sender) {
-        // Without room for the trace nothing is noted; a run that asks for its trace before it starts has room.
+        // Without room for the trace nothing is counted; a run that requests its trace before it starts has room.
         if let Ok(slot) = self.shared.slot_of(*trace_id, &mut self.shared.state()) {
             slot.refused += 1;
         }

@@ -1,11 +1,11 @@
-//! Triggers and stores: how a run touches the system under test.
+//! Triggers and the receiver: how a run interacts with the system under test.
 //!
-//! [`trigger`] fires a resolved request and brings back what was answered. [`receiver`] takes OTLP from the system and
-//! hands the spans of wanted traces to a [`receiver::Sink`], of which [`inbox`] is the one for a run without a server.
-//! [`arrivals`] is how a run gets them, wherever they came from. [`connections`] limits what
-//! a listener serves, [`shares`] what one owner has of anything, and [`priority`] is for what takes long.
+//! [`trigger`] fires a resolved request and returns the response. [`receiver`] receives OTLP from the system and hands the
+//! spans of wanted traces to a [`receiver::Sink`], of which [`inbox`] is the one for a run without a server. [`arrivals`]
+//! delivers them to a run, whatever their source is. [`connections`] limits a listener, [`shares`] limits the permits of one
+//! owner, and [`priority`] lowers the priority of long computations.
 //!
-//! Deliberately absent: the test language, what a run is, SQL, and stores that must be asked.
+//! Deliberately absent: the test language, the definition of a run, SQL, and stores that must be polled.
 
 pub mod arrivals;
 pub mod connections;

@@ -1,5 +1,5 @@
-//! Permits that owners share: one owner has half of them at the most, or less, and permits are granted in turn. However many one owner
-//! requests, others get theirs.
+//! Permits that owners share: one owner gets at most half of them, or less, and permits are granted in turn. However many
+//! permits one owner requests, the others get theirs.
 
 use std::{
     collections::HashMap,
@@ -9,10 +9,10 @@ use std::{
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The least number of permits: with one, its owner would have all.
+/// The minimum number of permits: a single permit would give its owner all.
 const PERMITS_MIN: usize = 2;
 
-/// The permits. A clone is the same.
+/// A set of permits. A clone shares the same permits.
 #[derive(Debug)]
 pub struct Shares<K>(Arc<Inner<K>>);
 
@@ -26,19 +26,19 @@ pub struct Permit {
 #[derive(Debug)]
 struct Inner<K> {
     all: Arc<Semaphore>,
-    /// How many of them one owner has at the most.
+    /// The maximum number of permits of one owner.
     share: usize,
     /// The owners that have a permit, or wait for one.
     owners: Mutex<HashMap<K, Weak<Semaphore>>>,
 }
 
 impl<K: Clone + Eq + Hash> Shares<K> {
-    /// This many permits; two at the least.
+    /// Creates this many permits; two at least.
     pub fn new(permits: usize) -> Self {
         Self::with_share(permits, permits / 2)
     }
 
-    /// This many permits, and this many of them for one owner: one at the least, half at the most.
+    /// Creates this many permits, and a limit for one owner: one at least, half at most.
     pub fn with_share(permits: usize, share: usize) -> Self {
         let permits = permits.clamp(PERMITS_MIN, Semaphore::MAX_PERMITS);
         Self(Arc::new(Inner {
@@ -55,7 +55,7 @@ impl<K: Clone + Eq + Hash> Shares<K> {
         Permit { _own: own, _all: Arc::clone(&self.0.all).acquire_owned().await.ok() }
     }
 
-    /// A permit, if there is one now.
+    /// Returns a permit, if one is free now.
     pub fn try_acquire(&self, owner: &K) -> Option<Permit> {
         let own = self.0.own(owner).try_acquire_owned().ok()?;
         let all = Arc::clone(&self.0.all).try_acquire_owned().ok()?;
@@ -64,7 +64,7 @@ impl<K: Clone + Eq + Hash> Shares<K> {
 }
 
 impl<K: Clone + Eq + Hash> Inner<K> {
-    /// The permits of one owner.
+    /// Returns the permits of one owner.
     fn own(&self, owner: &K) -> Arc<Semaphore> {
         let mut owners = self.owners();
         if let Some(own) = owners.get(owner).and_then(Weak::upgrade) {

@@ -4,58 +4,58 @@ use serde::{Deserialize, Serialize};
 
 use crate::SpanId;
 
-/// Why telemetry is missing: what was seen, and what to do.
+/// Why telemetry is missing: the observation and the advice.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Diagnosis {
     /// The cause, for programs.
     pub cause: Cause,
-    /// What was seen, in one sentence.
+    /// The observation, in one sentence.
     pub says: String,
-    /// The spans that it rests on, of this trace or of another; at most as many as a diagnosis names.
+    /// The spans that prove it, of this trace or of another; at most as many as a diagnosis names.
     pub spans: Vec<SpanId>,
-    /// What to do.
+    /// The advice.
     pub advice: String,
 }
 
-/// The causes that can be told apart.
+/// The causes that can be distinguished.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Cause {
-    /// Nobody connected to the receiver.
+    /// No sender connected to the receiver.
     NothingConnected,
-    /// Somebody connected, and everything they sent was rejected.
+    /// A sender connected, and the receiver rejected everything that it sent.
     Rejected,
-    /// Somebody connected, and sent no span: nothing at all, or metrics and logs alone.
+    /// A sender connected, and sent no span: nothing at all, or only metrics and logs.
     NoSpans,
     /// Other traces arrived and none of ours.
     OtherTraces,
-    /// The command was started with our variables and its telemetry comes as if they were not there.
+    /// The command was started with our variables, and its telemetry shows that it ignores them.
     VariablesIgnored,
-    /// A process that we started has been told by its variables to send no spans.
+    /// The variables of a process that we started disable its spans.
     SwitchedOff,
-    /// A process that we started has been told by its variables to send to somebody else.
+    /// The variables of a process that we started configure another endpoint.
     SentElsewhere,
     /// A second trace of the same service began in the meantime: the context was lost at this hop.
     ContextLost,
-    /// A span of another trace links to ours: what happened there is not in our trace.
+    /// A span of another trace links to ours: our trace does not contain the work of that trace.
     Linked,
-    /// A span names a remote parent that never came.
+    /// A span names a remote parent that never arrived.
     ParentRemote,
-    /// A span names a parent in its own process that never came.
+    /// A span names a parent in its own process that never arrived.
     ParentLocal,
-    /// The other side of a call never came, and nothing of it was seen.
+    /// The other side of a call never arrived, and nothing else was observed of it.
     OtherSideAbsent,
-    /// A peer was called and sent no span; the trace is judged without what happened there.
+    /// A peer was called and sent no span; the trace is judged without the work of the peer.
     PeerSilent,
-    /// A service says that it does not keep our trace.
+    /// A service states that it does not sample our trace.
     NotSampled,
-    /// A process had no time to be quiet for as long as it must be.
+    /// A process could not complete its quiet period in time.
     NotQuiet,
-    /// A process's clock differs from ours.
+    /// The clock of a process differs from ours.
     ClockSkew,
-    /// A sender says that it lost spans or was refused.
+    /// A sender states that it lost spans or was refused.
     SenderLost,
-    /// The store that is asked has parts of the trace only.
+    /// The queried store has only parts of the trace.
     StoreLags,
 }

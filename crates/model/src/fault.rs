@@ -1,16 +1,16 @@
-//! Faults: what a caller can do about an error.
+//! Faults: how a caller can react to an error.
 //!
-//! An error type says what happened. Its [`Fault`] says what can be done, so that each edge maps it once:
-//! HTTP to a status, the CLI to an exit code. Deliberately absent: a list of everything that can go wrong.
+//! An error type states what happened. Its [`Fault`] states the possible reaction, so that each edge maps it once: HTTP to a
+//! status, the CLI to an exit code. Deliberately absent: a list of everything that can go wrong.
 
 use std::error;
 
-/// What a caller can do about an error.
+/// How a caller can react to an error.
 ///
-/// Few on purpose: a new variant needs a new thing for a caller to do.
+/// Few variants on purpose: a new variant needs a new reaction of a caller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The request is wrong, and sending it again will not help.
+    /// The request is wrong, and a retry will not help.
     Invalid,
     /// The named thing does not exist.
     Missing,
@@ -20,7 +20,7 @@ pub enum Fault {
     Denied,
     /// A system that we depend on failed; the same call may succeed later.
     Upstream,
-    /// We are too busy to take this on; the same call may succeed later.
+    /// The server is overloaded; the same call may succeed later.
     Overloaded,
     /// A bug in this program.
     Internal,
@@ -28,12 +28,12 @@ pub enum Fault {
 
 /// An error that knows its fault.
 pub trait Faulty: error::Error {
-    /// Says what a caller can do about this error.
+    /// Returns how a caller can react to this error.
     fn fault(&self) -> Fault;
 }
 
 impl Fault {
-    /// The fault as one word.
+    /// Returns the fault as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "invalid",
@@ -46,7 +46,7 @@ impl Fault {
         }
     }
 
-    /// Whether the same call, sent again later, may succeed.
+    /// Whether the same call may succeed later.
     pub fn is_transient(self) -> bool {
         matches!(self, Self::Upstream | Self::Overloaded)
     }

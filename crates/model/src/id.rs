@@ -1,4 +1,4 @@
-//! Ids as types: a string becomes one where it enters, and nowhere else.
+//! Ids as types: a string is parsed into an id at the boundary, and nowhere else.
 
 use std::{fmt, str::FromStr};
 
@@ -18,27 +18,27 @@ pub struct TraceId([u8; 16]);
 #[serde(try_from = "String", into = "String")]
 pub struct SpanId([u8; 8]);
 
-/// The id of a run: a UUIDv7, so that ids sort, and partition, by the time they were made.
+/// The id of a run: a UUIDv7, so that ids sort, and partition, by creation time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct RunId(Uuid);
 
-/// The id of a token, which says nothing of the token itself: a UUIDv7.
+/// The id of a token, which reveals nothing about the token itself: a UUIDv7.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TokenId(Uuid);
 
-/// The name under which a test is kept: 1 to 128 of `A-Z a-z 0-9 . _ -`.
+/// The id under which a test is stored: 1 to 128 of `A-Z a-z 0-9 . _ -`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct TestId(String);
 
-/// The owner of resources and runs: a word like a test's id; `default` where none is named.
+/// The owner of resources and runs: a word like a test's id; `default` if none is named.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Project(String);
 
-/// A text that is not the id it should be.
+/// The error of a text that is not a valid id.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{text}` is not a {what}: expected {expected}")]
 pub struct InvalidId {
@@ -54,52 +54,52 @@ impl Faulty for InvalidId {
 }
 
 impl TraceId {
-    /// The id in these bytes, or nothing where they are all zero, which W3C and OTLP call invalid.
+    /// Returns the id with these bytes, or none if they are all zero, which W3C and OTLP define as invalid.
     pub fn from_bytes(bytes: [u8; 16]) -> Option<Self> {
         (bytes != [0; 16]).then_some(Self(bytes))
     }
 
-    /// An id from random bytes; the one draw in 2^128 that is not an id becomes one.
+    /// Creates an id from random bytes; the one value in 2^128 that is not an id is replaced by a valid one.
     pub fn from_random(bytes: [u8; 16]) -> Self {
         Self::from_bytes(bytes).unwrap_or(Self([1; 16]))
     }
 
-    /// The bytes as they stand on the wire.
+    /// Returns the bytes as encoded on the wire.
     pub fn as_bytes(&self) -> &[u8; 16] {
         &self.0
     }
 }
 
 impl SpanId {
-    /// The id in these bytes, or nothing where they are all zero, which W3C and OTLP call invalid.
+    /// Returns the id with these bytes, or none if they are all zero, which W3C and OTLP define as invalid.
     pub fn from_bytes(bytes: [u8; 8]) -> Option<Self> {
         (bytes != [0; 8]).then_some(Self(bytes))
     }
 
-    /// An id from random bytes; the one draw in 2^64 that is not an id becomes one.
+    /// Creates an id from random bytes; the one value in 2^64 that is not an id is replaced by a valid one.
     pub fn from_random(bytes: [u8; 8]) -> Self {
         Self::from_bytes(bytes).unwrap_or(Self([1; 8]))
     }
 
-    /// The bytes as they stand on the wire.
+    /// Returns the bytes as encoded on the wire.
     pub fn as_bytes(&self) -> &[u8; 8] {
         &self.0
     }
 }
 
 impl RunId {
-    /// An id made at `now`, told apart from others of the same millisecond by `random`.
+    /// Creates an id with the time `now`; `random` distinguishes it from others of the same millisecond.
     pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
         let millis = now.as_nanos() / 1_000_000;
         Self(uuid::Builder::from_unix_timestamp_millis(millis, &random).into_uuid())
     }
 
-    /// The id as a database keeps it.
+    /// Returns the id as stored in the database.
     pub fn as_uuid(self) -> Uuid {
         self.0
     }
 
-    /// When it was made, to the millisecond.
+    /// Returns the creation time, to the millisecond.
     pub fn created(self) -> Timestamp {
         let (seconds, nanos) = self.0.get_timestamp().map_or((0, 0), |at| at.to_unix());
         Timestamp::from_nanos(seconds.saturating_mul(1_000_000_000).saturating_add(nanos.into()))
@@ -107,12 +107,12 @@ impl RunId {
 }
 
 impl TokenId {
-    /// An id made at `now`, told apart from others of the same millisecond by `random`.
+    /// Creates an id with the time `now`; `random` distinguishes it from others of the same millisecond.
     pub fn new(now: Timestamp, random: [u8; 10]) -> Self {
         Self(RunId::new(now, random).as_uuid())
     }
 
-    /// The id as a database keeps it.
+    /// Returns the id as stored in the database.
     pub fn as_uuid(self) -> Uuid {
         self.0
     }
@@ -145,7 +145,7 @@ impl From<Uuid> for RunId {
 }
 
 impl TestId {
-    /// The id of a test that has a name only: its letters and digits in lower case, all else one `-`.
+    /// Derives an id from a test's name: its letters and digits in lower case, each run of other characters as one `-`.
     pub fn from_name(name: &str) -> Result<Self, InvalidId> {
         let mut slug = String::new();
         for c in name.chars() {
@@ -159,14 +159,14 @@ impl TestId {
         slug.trim_end_matches('-').parse()
     }
 
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
 impl Project {
-    /// The id as text.
+    /// Returns the id as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -262,7 +262,7 @@ impl fmt::Debug for SpanId {
     }
 }
 
-/// What serde needs of an id that is written as its text.
+/// Implements the conversions for serde of an id that is serialized as text.
 macro_rules! as_text {
     ($($id:ty),*) => { $(
         impl TryFrom<String> for $id {
@@ -287,7 +287,7 @@ fn invalid(text: &str, what: &'static str, expected: &'static str) -> InvalidId 
     InvalidId { text: text.to_owned(), what, expected }
 }
 
-/// `N` bytes from exactly `2 N` hexadecimal digits of either case.
+/// Parses `N` bytes from exactly `2 N` hexadecimal digits of either case.
 fn hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let mut bytes = [0; N];
     if text.len() != 2 * N || !text.bytes().all(|digit| digit.is_ascii_hexdigit()) {

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::SpanId;
 
-/// What became of a claim, an assertion, a spec or a run.
+/// The verdict on a claim, an assertion, a spec or a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Verdict {
@@ -12,19 +12,19 @@ pub enum Verdict {
     Passed,
     /// The evidence shows that it does not hold.
     Failed,
-    /// The evidence shows neither. Absence of telemetry ends here and never in `Passed`.
+    /// The evidence shows neither. Missing telemetry leads to this verdict and never to `Passed`.
     Inconclusive,
 }
 
-/// What decides an assertion once and for all.
+/// The kind of evidence that decides an assertion finally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DecisionBasis {
-    /// Spans that are there: final at once, whatever may still come.
+    /// Present spans: final at once, whatever spans may still arrive.
     Presence,
-    /// Spans that are not there: final only for a whole trace.
+    /// Absent spans: final only for a complete trace.
     Absence,
-    /// The trigger's answer alone.
+    /// The trigger's response alone.
     Response,
 }
 
@@ -36,18 +36,18 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// One for each spec, in the order of the document.
     pub specs: Vec<SpecJudgement>,
-    /// One for each claim about the whole trace, in the order of the document; then one for each gate of the analyzer
-    /// that is required, in the order of that document.
+    /// One for each claim about the complete trace, in the order of the document; then one for each required gate of the
+    /// analyzer, in the order of that document.
     #[serde(default)]
     pub claims: Vec<ClaimJudgement>,
     /// One for each output, in the order of the document.
     pub outputs: Vec<OutputValue>,
-    /// The spans that evidence names, and what they stand under: depth first, at most as many as the judge keeps.
+    /// The spans that evidence names, and their ancestors: depth first, at most as many as the judge stores.
     #[serde(default)]
     pub tree: Vec<TreeSpan>,
 }
 
-/// What became of one claim.
+/// The result of one claim.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ClaimJudgement {
@@ -55,21 +55,21 @@ pub struct ClaimJudgement {
     pub name: Option<String>,
     /// The claim as written.
     pub claim: String,
-    /// Where it stands.
+    /// The location of the claim.
     pub place: Place,
     /// The verdict.
     pub verdict: Verdict,
-    /// What decided it, or would have.
+    /// The kind of evidence that decided it, or would have decided it.
     pub decided: DecisionBasis,
-    /// Why, in one sentence, where the evidence below does not say it.
+    /// The reason, in one sentence, if the evidence below does not show it.
     pub reason: Option<String>,
-    /// What was looked at, failures first, at most as much as the judge keeps.
+    /// The evaluated spans, failures first, at most as many as the judge stores.
     pub spans: Vec<SpanEvidence>,
-    /// Spans looked at and not listed.
+    /// The number of evaluated spans that are not listed.
     pub more_spans: u64,
 }
 
-/// A span as it stands in its trace, for a picture of it.
+/// A span with its position in the trace, to render the tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct TreeSpan {
@@ -77,17 +77,17 @@ pub struct TreeSpan {
     pub span_id: SpanId,
     /// Its name.
     pub name: String,
-    /// The service that made it, if it says.
+    /// The service that sent it, if it is known.
     pub service: Option<String>,
-    /// How many spans it stands under.
+    /// The number of its ancestors.
     pub depth: u32,
-    /// From its start to its end, in nanoseconds; none where the end is before the start.
+    /// From its start to its end, in nanoseconds; none if the end is before the start.
     pub duration_ns: Option<u64>,
     /// Whether it ended with status error.
     pub is_error: bool,
 }
 
-/// What became of one spec.
+/// The result of one spec.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SpecJudgement {
@@ -95,7 +95,7 @@ pub struct SpecJudgement {
     pub name: Option<String>,
     /// The selector as written.
     pub selector: String,
-    /// Where the selector stands.
+    /// The location of the selector.
     pub place: Place,
     /// The verdict over all assertions.
     pub verdict: Verdict,
@@ -105,37 +105,37 @@ pub struct SpecJudgement {
     pub assertions: Vec<AssertionJudgement>,
 }
 
-/// What became of one assertion.
+/// The result of one assertion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct AssertionJudgement {
     /// The assertion as written.
     pub assertion: String,
-    /// Where it stands.
+    /// The location of the assertion.
     pub place: Place,
     /// The verdict.
     pub verdict: Verdict,
-    /// What decided it, or would have.
+    /// The kind of evidence that decided it, or would have decided it.
     pub decided: DecisionBasis,
-    /// Why, in one sentence, where the spans below do not say it.
+    /// The reason, in one sentence, if the spans below do not show it.
     pub reason: Option<String>,
-    /// The spans looked at, failures first, at most as many as the judge keeps.
+    /// The evaluated spans, failures first, at most as many as the judge stores.
     pub spans: Vec<SpanEvidence>,
-    /// Spans looked at and not listed.
+    /// The number of evaluated spans that are not listed.
     pub more_spans: u64,
 }
 
-/// What one span contributed to an assertion.
+/// The contribution of one span to an assertion.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SpanEvidence {
-    /// The span; none where the assertion was judged without one (a count, a response).
+    /// The span; none if the assertion was judged without one (a count, a response).
     pub span_id: Option<SpanId>,
     /// Its name.
     pub name: String,
     /// The verdict on this span alone.
     pub verdict: Verdict,
-    /// The comparison that was made, with both values, or what stood in its way.
+    /// The comparison with both values, or why it was not possible.
     pub found: String,
 }
 
@@ -145,26 +145,26 @@ pub struct SpanEvidence {
 pub struct OutputValue {
     /// The output's name.
     pub name: String,
-    /// Its value as text; none where it could not be made.
+    /// Its value as text; none if it could not be computed.
     pub value: Option<String>,
     /// Why there is no value.
     pub reason: Option<String>,
 }
 
-/// Where something stands in a document, for people.
+/// A location in a document, for people.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Place {
     /// The file as the user named it.
     pub file: String,
-    /// From 1.
+    /// The line, from 1.
     pub line: u32,
-    /// In characters, from 1.
+    /// The column, in characters, from 1.
     pub column: u32,
 }
 
 impl Judgement {
-    /// The verdict of a run that came to no specs.
+    /// The judgement of a run that reached no specs.
     pub fn bare(verdict: Verdict) -> Self {
         Self {
             verdict,
@@ -177,7 +177,7 @@ impl Judgement {
 }
 
 impl Verdict {
-    /// The verdict over several: one failure fails, one doubt leaves it open, none at all passes.
+    /// Combines verdicts: one failed verdict fails, one inconclusive verdict leaves it inconclusive, none at all passes.
     pub fn over(verdicts: impl IntoIterator<Item = Self>) -> Self {
         verdicts.into_iter().fold(Self::Passed, |all, one| match (all, one) {
             (Self::Failed, _) | (_, Self::Failed) => Self::Failed,
@@ -186,7 +186,7 @@ impl Verdict {
         })
     }
 
-    /// The verdict as one word.
+    /// Returns the verdict as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Passed => "passed",

@@ -1,11 +1,11 @@
-//! What documents there are, as the server keeps them and people name them.
+//! The kinds of documents, as the server stores them and people name them.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// The kind of a document that a server keeps.
+/// The kind of a document that a server stores.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum DocumentKind {
@@ -21,11 +21,11 @@ pub enum DocumentKind {
     SettleProfile,
     /// `type: Analyzer`
     Analyzer,
-    /// `type: QualityGate`: which gates a run has to pass.
+    /// `type: QualityGate`: which gates a run must pass.
     QualityGate,
 }
 
-/// A word that is no kind of document.
+/// The error of a word that is no kind of document.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("`{word}` is not a kind of document: expected {}", DocumentKind::words())]
 pub struct UnknownKind {
@@ -33,7 +33,7 @@ pub struct UnknownKind {
 }
 
 impl DocumentKind {
-    /// All of them.
+    /// All kinds.
     pub const ALL: [Self; 7] = [
         Self::Test,
         Self::TestSuite,
@@ -44,7 +44,7 @@ impl DocumentKind {
         Self::QualityGate,
     ];
 
-    /// The kind as one word, as the database and the API have it.
+    /// Returns the kind as one word, as in the database and the API.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Test => "test",
@@ -57,7 +57,7 @@ impl DocumentKind {
         }
     }
 
-    /// All documents of the kind, as a part of a path and on a command line.
+    /// Returns the name of the collection, as a part of a path and on a command line.
     pub fn collection(self) -> &'static str {
         match self {
             Self::Test => "tests",
@@ -70,7 +70,7 @@ impl DocumentKind {
         }
     }
 
-    /// Whether documents of the kind may hold secrets.
+    /// Whether documents of the kind may contain secrets.
     pub fn holds_secrets(self) -> bool {
         matches!(self, Self::VariableSet | Self::TraceStore)
     }
@@ -97,7 +97,7 @@ impl fmt::Display for DocumentKind {
 impl FromStr for DocumentKind {
     type Err = UnknownKind;
 
-    /// Reads what a command line says: one or many, in any case, `variableset` for `variable-sets`.
+    /// Parses the word of a command line: singular or plural, in any case, `variableset` for `variable-sets`.
     fn from_str(word: &str) -> Result<Self, UnknownKind> {
         let plain = |word: &str| word.to_ascii_lowercase().replace(['-', '_'], "");
         let given = plain(word);

@@ -1,10 +1,10 @@
-//! What earlier runs have shown of a system, so that later ones need not wait to find out.
+//! The learned profile: what earlier runs have shown about a system, so that later runs need not wait to find out.
 //!
-//! What one run shows may be an accident: a lucky moment of a batch, a crash, an export that was lost. So what shortens
-//! a wait counts once three runs agree, and what lengthens one counts at once: a peer that sent a span once is
-//! never taken for a leaf again.
+//! The observation of one run may be an accident: a lucky moment of a batch, a crash, a lost export. An observation that
+//! shortens a wait therefore counts once three runs agree. One that lengthens a wait counts at once: a peer that sent a span
+//! once is never treated as a leaf again.
 //!
-//! Deliberately absent: where it is kept.
+//! Deliberately absent: its storage.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -13,28 +13,28 @@ use std::{
 
 use serde::{Deserialize, Serialize};
 
-/// How many runs have to show something that shortens a wait.
+/// The number of runs that must show an observation that shortens a wait.
 const RUNS_MIN: u32 = 3;
 
-/// Of how many parents one has to be absent for that to be more than an accident.
+/// One absent parent in this many is more than an accident.
 const PRESENT_PER_ABSENT: u32 = 4;
 
-/// How many runs are remembered.
+/// The upper bound of runs that are remembered.
 const RUNS_MAX: usize = 50;
 
-/// How many services are remembered; of further ones nothing is learned.
+/// The upper bound of services that are remembered; nothing is learned about further ones.
 const SERVICES_MAX: usize = 4096;
 
-/// How many tests are remembered; of further ones nothing is learned.
+/// The upper bound of tests that are remembered; nothing is learned about further ones.
 const TESTS_MAX: usize = 4096;
 
-/// How many peers of each kind are remembered of a service; of further ones nothing is learned.
+/// The upper bound of peers of each kind for a service; nothing is learned about further ones.
 const PEERS_MAX: usize = 1024;
 
-/// How long a name may be that is remembered: longer ones are made up.
+/// The upper bound of the length of a remembered name: longer ones are not real names.
 const NAME_BYTES_MAX: usize = 512;
 
-/// What is known of services, by their names.
+/// The learned profile of services and tests, by name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LearnedProfile {
@@ -45,34 +45,34 @@ pub struct LearnedProfile {
     pub tests: BTreeMap<String, LearnedTest>,
 }
 
-/// What is known of the runs of one test.
+/// The learned profile of the runs of one test.
 ///
-/// A gap is the time from the last arrival, or the response where that is later, to the next arrival. Gaps follow from the
-/// work that a test starts, as delays follow from the exporter of a service.
+/// A gap is the time from the last arrival, or from the response if that is later, to the next arrival. Gaps depend on the work
+/// that a test starts, as delays depend on the exporter of a service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LearnedTest {
-    /// Runs that listened until their verdict was final, as far as they are counted.
+    /// The number of runs that listened until their verdict was final, up to the upper bound.
     #[serde(default)]
     pub runs: u32,
-    /// The longest gap of each of these, the newest at the end, in milliseconds, rounded up; of other runs those that were
-    /// longer than what was known.
+    /// The longest gap of each of these, the newest at the end, in milliseconds, rounded up; of other runs, gaps that exceed
+    /// the known ones.
     #[serde(default)]
     pub gaps_ms: Vec<u64>,
 }
 
-/// What is known of one service.
+/// The learned profile of one service.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct LearnedService {
-    /// Runs that waited for all of its spans, as far as they are counted.
+    /// The number of runs that waited for all of its spans, up to the upper bound.
     #[serde(default)]
     pub runs: u32,
-    /// The largest delay of each of its last runs, the newest at the end, in nanoseconds; of other runs those that were
-    /// larger than what was known.
+    /// The largest delay of each of its last runs, the newest at the end, in nanoseconds; of other runs, delays that exceed the
+    /// known ones.
     #[serde(default)]
     pub delays_ns: Vec<u64>,
-    /// The longest quiet that a run would have had to ask of it so as not to be overtaken by its spans, in nanoseconds.
+    /// The longest quiet period with which no run would have missed its late spans, in nanoseconds.
     #[serde(default)]
     pub late_ns: u64,
     /// Peers that it calls and that never sent spans, each with the number of runs that show it.
@@ -81,31 +81,31 @@ pub struct LearnedService {
     /// Peers that it calls and that send spans.
     #[serde(default)]
     pub instrumented: BTreeSet<String>,
-    /// Runs in which spans by which it was entered named a parent that never came.
+    /// The number of runs in which entry spans of the service named a parent that never arrived.
     #[serde(default)]
     pub absent_parents: u32,
-    /// Runs in which such a parent, of another process, came.
+    /// The number of runs in which such a parent, of another process, arrived.
     #[serde(default)]
     pub present_parents: u32,
-    /// Services that came in runs with this one though no call announced them: what called them is not instrumented, or
+    /// Services that appeared in runs with this one without a call that announced them: their caller is not instrumented, or
     /// passes the context on by hand, or calls several at once.
     #[serde(default)]
     pub unannounced: BTreeSet<String>,
 }
 
-/// How often what calls a service is known to send no spans.
+/// How often the callers of a service are known to send no spans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AbsentParents {
-    /// Never, or nobody knows.
+    /// Never, or not known.
     Unknown,
-    /// In some runs or by some ways, and not in others.
+    /// In some runs or for some callers, and not in others.
     Sometimes,
-    /// Whenever it was looked at.
+    /// In all observed runs.
     Always,
 }
 
 impl LearnedProfile {
-    /// Takes in what a run saw.
+    /// Adds the observations of a run.
     pub fn observe(&mut self, seen: &Self) {
         for (name, seen) in &seen.services {
             if let Some(service) = self.service(name) {
@@ -119,8 +119,7 @@ impl LearnedProfile {
         }
     }
 
-    /// Joins what was kept elsewhere: the larger delays and the union of peers hold. Joining the same again changes
-    /// nothing.
+    /// Merges another profile: the result has the larger delays and the union of peers. Merging is idempotent.
     pub fn merge(&mut self, other: &Self) {
         for (name, other) in &other.services {
             if let Some(service) = self.service(name) {
@@ -134,7 +133,7 @@ impl LearnedProfile {
         }
     }
 
-    /// Whether nothing is known at all.
+    /// Whether the profile is empty.
     pub fn is_empty(&self) -> bool {
         self.services.is_empty() && self.tests.is_empty()
     }
@@ -157,18 +156,19 @@ impl LearnedProfile {
 }
 
 impl LearnedTest {
-    /// What a run has shown whose longest gap was this. Only one that listened until its verdict was final counts as a run.
+    /// Returns the profile of a run with this longest gap. Only a run that listened until its verdict was final counts as a
+    /// run.
     pub fn of_run(gap: Duration, is_final: bool) -> Self {
         let gap_ms = u64::try_from(gap.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX);
         Self { runs: u32::from(is_final), gaps_ms: vec![gap_ms] }
     }
 
-    /// The longest gap that its last runs have shown.
+    /// Returns the longest gap of its last runs.
     pub fn longest_gap(&self) -> Duration {
         Duration::from_millis(self.gaps_ms.iter().max().copied().unwrap_or(0))
     }
 
-    /// Whether enough runs have shown their gaps for a linger to become shorter by them.
+    /// Whether enough runs have shown their gaps to shorten the linger.
     pub fn is_known(&self) -> bool {
         self.runs >= RUNS_MIN
     }
@@ -181,7 +181,7 @@ impl LearnedTest {
 
     fn merge(&mut self, other: &Self) {
         let longest = self.gaps_ms.iter().chain(&other.gaps_ms).max().copied();
-        // Of two lists the longer is kept; the larger gap counts, whoever saw it.
+        // Of two lists the longer one is kept; the larger gap counts, whichever list has it.
         if other.gaps_ms.len() > self.gaps_ms.len() {
             self.gaps_ms.clone_from(&other.gaps_ms);
         }
@@ -199,7 +199,7 @@ impl LearnedTest {
 }
 
 impl LearnedService {
-    /// The largest delay of its last runs, where enough are known.
+    /// Returns the largest delay of its last runs, if there are enough.
     pub fn delay(&self) -> Option<Duration> {
         let largest = self.delays_ns.iter().max().filter(|_| self.runs >= RUNS_MIN);
         largest.map(|nanos| Duration::from_nanos(*nanos))
@@ -211,12 +211,12 @@ impl LearnedService {
         runs >= RUNS_MIN && !self.instrumented.contains(peer)
     }
 
-    /// How often what calls it is known to send no spans.
+    /// Returns how often its callers are known to send no spans.
     pub fn absent_parents(&self) -> AbsentParents {
         match (self.absent_parents, self.present_parents) {
             (..RUNS_MIN, _) => AbsentParents::Unknown,
             (_, 0) => AbsentParents::Always,
-            // An accident now and then is no gateway.
+            // An occasional accident is no gateway.
             (absent, present) if absent >= present / PRESENT_PER_ABSENT => AbsentParents::Sometimes,
             _ => AbsentParents::Unknown,
         }
@@ -231,7 +231,7 @@ impl LearnedService {
         self.absent_parents = self.absent_parents.saturating_add(seen.absent_parents);
         self.present_parents = self.present_parents.saturating_add(seen.present_parents);
         if self.absent_parents.max(self.present_parents) > RUNS_MAX as u32 {
-            // What is long ago counts for less; that a parent came at all is not forgotten.
+            // Old runs count for less; a parent that arrived once is never forgotten.
             self.absent_parents /= 2;
             self.present_parents = self.present_parents.div_ceil(2);
         }
@@ -245,7 +245,7 @@ impl LearnedService {
         if other.delays_ns.len() > self.delays_ns.len() {
             self.delays_ns.clone_from(&other.delays_ns);
         }
-        // Of two lists the longer is kept; the larger delay counts, whoever saw it.
+        // Of two lists the longer one is kept; the larger delay counts, whichever list has it.
         if self.delays_ns.iter().max().copied() < largest {
             self.delays_ns.extend(largest);
         }

@@ -1,8 +1,7 @@
-//! The nouns of Qualitytrace, the same on every floor: ids, traces, requests and answers, runs, verdicts.
+//! The shared types of Qualitytrace: ids, traces, requests and responses, runs, verdicts.
 //!
-//! Everything here is a plain value. Deliberately absent: async, I/O, the clock, randomness (all four are
-//! handed in), and the test language with its documents, whose every word carries a place and so lives in
-//! `lang`.
+//! Everything here is a plain value. Deliberately absent: async, I/O, the clock, random numbers (the caller passes in all
+//! four), and the test language with its documents, in which every word has a location; they are in `lang`.
 
 mod analysis;
 mod diagnosis;

@@ -1,11 +1,11 @@
 //! Trace ids that identify themselves.
 //!
-//! A minted id is 16 bytes: 4 of tag, 4 of epoch seconds, 3 of the project's tag, 5 random. The tag is SipHash-2-4 over the
-//! other 12 under the deployment's key, so that any replica tells from the id alone whether a span belongs to a run. The
-//! project's tag is SipHash-2-4 over the project, the seconds and the random bytes: whoever may send for some projects
-//! reaches only ids of these, and ids do not show which project they are of. The tags prove who minted, not who sent.
+//! A minted id has 16 bytes: 4 of tag, 4 of epoch seconds, 3 of the project's tag, 5 random. The tag is SipHash-2-4 over the
+//! other 12 under the deployment's key, so that any replica sees from the id alone whether a span belongs to a run. The
+//! project's tag is SipHash-2-4 over the project, the seconds and the random bytes: a sender that may send for some projects
+//! reaches only their ids, and an id does not reveal its project. The tags prove who minted the id, not who sent it.
 //!
-//! Deliberately absent: the clock and the dice; both are handed in.
+//! Deliberately absent: the clock and random numbers; the caller passes in both.
 
 use std::{fmt, hash::Hasher, str::FromStr};
 
@@ -17,24 +17,24 @@ use crate::{Fault, Faulty, Project, Timestamp, TraceId};
 const TAG: usize = 4;
 const EPOCH: usize = 4;
 const PROJECT: usize = 3;
-/// Random bytes of an id.
+/// The number of random bytes of an id.
 const RANDOM: usize = 5;
-/// Where the project's tag is.
+/// The offset of the project's tag.
 const PROJECT_AT: usize = TAG + EPOCH;
 
 /// A deployment's 128-bit key. It prints as `***`.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Key([u8; 16]);
 
-/// The keys of a deployment: ids are minted with the first and verified with all, so that keys rotate
-/// without a gap.
+/// The keys of a deployment: ids are minted with the first and verified with all, so that keys can be rotated without an
+/// interruption.
 #[derive(Clone, Debug)]
 pub struct KeyRing {
     first: Key,
     others: Vec<Key>,
 }
 
-/// A text that is not a key. The text itself is a secret and is not repeated.
+/// The error of a text that is not a key. The text itself is a secret, and the error does not repeat it.
 #[derive(Debug, Error, PartialEq, Eq)]
 #[error("an id key is 32 hexadecimal digits")]
 pub struct InvalidKey;
@@ -46,12 +46,12 @@ impl Faulty for InvalidKey {
 }
 
 impl Key {
-    /// The key in these bytes.
+    /// Creates the key with these bytes.
     pub fn from_bytes(bytes: [u8; 16]) -> Self {
         Self(bytes)
     }
 
-    /// The key's bytes, for the one place that stores them.
+    /// Returns the key's bytes, only for storing them.
     pub fn expose(&self) -> &[u8; 16] {
         &self.0
     }
@@ -64,7 +64,7 @@ impl Key {
         tag
     }
 
-    /// The tag of a project in an id with this tail. The name ends with a byte that no name has.
+    /// Computes the tag of a project in an id with this tail. A byte that no name contains terminates the name.
     fn project_tag(&self, project: &Project, bytes: &[u8; 16]) -> [u8; PROJECT] {
         let (epoch, random) = (&bytes[TAG..PROJECT_AT], &bytes[PROJECT_AT + PROJECT..]);
         self.tag(&[project.as_str().as_bytes(), &[0], epoch, random])
@@ -81,7 +81,7 @@ impl Key {
 }
 
 impl KeyRing {
-    /// A ring that mints with `first` and verifies with `first` and `others`.
+    /// Creates a ring that mints with `first` and verifies with `first` and `others`.
     pub fn new(first: Key, others: Vec<Key>) -> Self {
         Self { first, others }
     }
@@ -89,7 +89,7 @@ impl KeyRing {
     /// Mints an id for a run of a project that starts at `now`.
     pub fn mint(&self, project: &Project, now: Timestamp, random: [u8; RANDOM]) -> TraceId {
         let mut bytes = [0; 16];
-        // The epoch wraps in 2106; only differences of it are ever looked at.
+        // The epoch wraps in 2106; only differences are ever compared.
         let epoch = (now.as_secs() & u64::from(u32::MAX)) as u32;
         bytes[TAG..PROJECT_AT].copy_from_slice(&epoch.to_be_bytes());
         bytes[PROJECT_AT + PROJECT..].copy_from_slice(&random);
@@ -99,21 +99,22 @@ impl KeyRing {
         bytes[..TAG].copy_from_slice(&tag);
         match TraceId::from_bytes(bytes) {
             Some(id) => id,
-            // All zero is no id. One draw in 2^128 comes here, and a different draw is as good.
+            // All zero is no valid id. One value in 2^128 leads here, and another random value is equally good.
             None => self.mint(project, now, [1; RANDOM]),
         }
     }
 
-    /// Tells when `id` was minted, in epoch seconds, if one of these keys minted it.
+    /// Returns when `id` was minted, in epoch seconds, if one of these keys minted it.
     ///
-    /// A foreign id passes with chance 2^-32 per key.
+    /// An external id passes with a probability of 2^-32 per key.
     pub fn verify(&self, id: &TraceId) -> Option<u32> {
         let bytes = id.as_bytes();
         let epoch = bytes[TAG..].first_chunk::<EPOCH>()?;
         self.keys().any(|key| key.has_minted(bytes)).then(|| u32::from_be_bytes(*epoch))
     }
 
-    /// Whether one of these keys minted `id` for a run of this project. An id of another one passes with chance 2^-24.
+    /// Whether one of these keys minted `id` for a run of this project. An id of another one passes with a probability of
+    /// 2^-24.
     pub fn is_of(&self, project: &Project, id: &TraceId) -> bool {
         self.keys().any(|key| key.is_of(project, id.as_bytes()))
     }

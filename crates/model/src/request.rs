@@ -1,4 +1,4 @@
-//! What is fired and what comes back, resolved: no template reaches this form.
+//! Resolved requests and their answers: they contain no templates.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,106 +13,106 @@ pub enum Request {
     Http(HttpRequest),
     /// One program, run to its end.
     Exec(ExecRequest),
-    /// Nothing: the trace is there already, or somebody else makes it.
+    /// Nothing is fired: the trace already exists, or another program creates it.
     TraceId(TraceId),
 }
 
-/// A resolved HTTP request. `Debug` shows headers and body: log it only where secrets may stand.
+/// A resolved HTTP request. `Debug` shows headers and body: log it only where secrets are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {
     /// The method, in capitals.
     pub method: String,
     /// An absolute URL, `http` or `https`.
     pub url: String,
-    /// Headers in the order written; a name may stand twice.
+    /// Headers in the order written; a name may occur twice.
     pub headers: Vec<(String, String)>,
-    /// The header by which the system knows who asks. It does not follow a redirect to another origin.
+    /// The authentication header. It is not sent to another origin on a redirect.
     pub auth: Option<(String, String)>,
     /// The body; empty for none.
     pub body: Body,
-    /// The names of headers that hold a secret. They do not follow a redirect to another origin either.
+    /// The names of headers that contain a secret. They are not sent to another origin on a redirect either.
     pub secret_headers: Vec<String>,
-    /// Whether the body holds a secret. A redirect that would take it to another origin is not followed.
+    /// Whether the body contains a secret. A redirect that would send it to another origin is not followed.
     pub is_body_secret: bool,
-    /// How long the whole exchange may take, redirects included.
+    /// The timeout of the complete exchange, including redirects.
     pub timeout: Duration,
-    /// In which forms it tells of the trace.
+    /// The formats in which it propagates the trace context.
     pub propagation: Vec<Propagator>,
-    /// By what the peer is known, and we to it.
+    /// The TLS settings.
     pub tls: Tls,
-    /// How many redirects are followed; with none, a redirect is the answer.
+    /// The maximum number of redirects; with zero, a redirect is the response.
     pub redirects_max: u32,
 }
 
-/// By what a peer is known, and we to it. PEM is text.
+/// The TLS settings of a request. PEM is text.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tls {
-    /// Who is taken for the peer.
+    /// How the peer's certificate is verified.
     pub verify: Verify,
-    /// Our certificates and the key of the first one; none where the peer need not know us.
+    /// Our client certificates and the key of the first one; none if the peer requires none.
     pub identity: Option<Identity>,
-    /// The name in the peer's certificate, where it is not the host of the URL.
+    /// The expected name in the peer's certificate, if it differs from the host of the URL.
     pub server_name: Option<String>,
 }
 
-/// Whose certificate is taken.
+/// The certificates that are accepted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Verify {
-    /// One that this machine trusts.
+    /// A certificate that this machine trusts.
     #[default]
     System,
-    /// One that these certificates, as PEM, have signed, or that is among them.
+    /// A certificate that these certificates, in PEM format, have signed, or that is among them.
     Ca(String),
-    /// Anybody's: the document says so.
+    /// Any certificate: the document disables verification.
     Nothing,
 }
 
-/// By what a peer knows us.
+/// A client certificate and its key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
-    /// The certificate, and those between it and one that the peer trusts.
+    /// The certificate, and the intermediate certificates up to one that the peer trusts.
     pub certificates: String,
     /// The key of the certificate.
     pub key: Secret,
 }
 
-/// A resolved command. `Debug` shows words and environment: log it only where secrets may stand.
+/// A resolved command. `Debug` shows arguments and environment: log it only where secrets are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ExecRequest {
-    /// What is run.
+    /// The command to run.
     pub command: Command,
-    /// What its environment has beyond ours.
+    /// The environment variables in addition to ours.
     pub env: Vec<(String, String)>,
-    /// The folder in which it is run; none for the one that we are in.
+    /// The working directory; none for the current one.
     pub workdir: Option<String>,
-    /// How long it may take.
+    /// The timeout.
     pub timeout: Duration,
-    /// In which forms it is told of the trace, besides that of W3C.
+    /// The formats in which it gets the trace context, in addition to that of W3C.
     pub propagation: Vec<Propagator>,
 }
 
-/// What is run.
+/// A command to run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Command {
-    /// A line for the shell.
+    /// A command line for the shell.
     Line(String),
-    /// A program and its arguments, each as it is; no shell sees them.
+    /// A program and its arguments, unchanged; no shell evaluates them.
     Words {
-        /// A path, or a name that is looked for in `PATH`.
+        /// A path, or a name that is searched in `PATH`.
         program: String,
-        /// What it is given.
+        /// The arguments.
         arguments: Vec<String>,
     },
 }
 
-/// A form in which a request tells of the trace that it belongs to.
+/// A format of trace context propagation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagator {
     /// `traceparent` and `tracestate`.
     W3c,
     /// `b3`
     B3,
-    /// `x-b3-traceid` and its kin.
+    /// `x-b3-traceid` and related headers.
     B3Multi,
     /// `uber-trace-id`
     Jaeger,
@@ -122,45 +122,45 @@ pub enum Propagator {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Answer {
-    /// The system answered, with whatever status.
+    /// The system responded, with any status.
     Response(Response),
-    /// The program ended, with whatever code.
+    /// The program exited, with any code.
     Exit(Exit),
-    /// There was nothing to fire: the trace is somebody else's.
+    /// Nothing was fired: the run uses an external trace id.
     NotFired,
-    /// The system did not answer, and why.
+    /// The system did not respond, and why.
     NoAnswer(NoAnswer),
 }
 
-/// How a program ended that ended by itself.
+/// The result of a program that exited by itself.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Exit {
-    /// Zero where it says that all went well.
+    /// The exit code; zero means success.
     pub code: i32,
-    /// What it wrote to its standard output, whole.
+    /// The complete standard output.
     pub stdout: Body,
-    /// The end of what it wrote to its standard error, for people.
+    /// The end of the standard error, for people.
     pub stderr: String,
     /// From its start to its end, as measured here, in nanoseconds.
     pub duration_ns: u64,
 }
 
-/// What the system answered.
+/// The response of the system.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Response {
     /// The HTTP status.
     pub status: u16,
-    /// Headers in the order received; a name may stand twice.
+    /// Headers in the order received; a name may occur twice.
     pub headers: Vec<(String, String)>,
-    /// The body, whole.
+    /// The complete body.
     pub body: Body,
     /// From the first byte sent to the last byte received, as measured here, in nanoseconds.
     pub duration_ns: u64,
 }
 
-/// A body, kept as text where it is text. It may be large, and a clone is the same.
+/// A body, stored as text if it is valid UTF-8. It may be large; a clone shares the data.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Body {
@@ -176,7 +176,7 @@ pub enum Body {
 pub struct NoAnswer {
     /// The kind, for programs.
     pub kind: NoAnswerKind,
-    /// What happened, where, for people.
+    /// The error and its location, for people.
     pub message: String,
 }
 
@@ -184,30 +184,30 @@ pub struct NoAnswer {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum NoAnswerKind {
-    /// The request cannot be sent as it stands.
+    /// The request is invalid and cannot be sent.
     Invalid,
-    /// Nobody listens there.
+    /// No server listens on the address.
     Refused,
-    /// The connection broke after the request was on its way.
+    /// The connection broke after the request was sent.
     Connection,
     /// The name has no address.
     Dns,
-    /// No trusted TLS session could be made.
+    /// No trusted TLS session could be established.
     Tls,
-    /// The request's own timeout passed.
+    /// The request's own timeout expired.
     Timeout,
-    /// One redirect led to the next, more often than is followed.
+    /// There were more redirects than allowed.
     Redirects,
-    /// The program was ended by a signal, and not by us.
+    /// A signal ended the program, and not one of ours.
     Killed,
-    /// The answer is larger than the limit, so that no part of it is kept.
+    /// The response is larger than the limit, so that no part of it is stored.
     TooLarge,
-    /// The worker died between sending and recording: whether the system got it is not known.
+    /// The worker died between sending and storing: whether the system received the request is unknown.
     Unknown,
 }
 
 impl NoAnswerKind {
-    /// The kind as one word, as it is kept.
+    /// Returns the kind as one word, as stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Invalid => "invalid",
@@ -223,7 +223,7 @@ impl NoAnswerKind {
         }
     }
 
-    /// Whether the system cannot have got the request, so that it will not tell of it either.
+    /// Whether the system cannot have received the request, so that it will send no spans for it either.
     pub fn is_unsent(self) -> bool {
         match self {
             Self::Invalid | Self::Refused | Self::Dns | Self::Tls => true,
@@ -238,7 +238,7 @@ impl NoAnswerKind {
 }
 
 impl Body {
-    /// The body in these bytes.
+    /// Creates a body from these bytes.
     pub fn from_bytes(bytes: Vec<u8>) -> Self {
         match String::from_utf8(bytes) {
             Ok(text) => Self::Text(text.into()),
@@ -246,17 +246,17 @@ impl Body {
         }
     }
 
-    /// How many bytes it has.
+    /// Returns the number of bytes.
     pub fn len(&self) -> usize {
         self.as_bytes().len()
     }
 
-    /// Whether it has none.
+    /// Whether the body is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The body's bytes.
+    /// Returns the bytes of the body.
     pub fn as_bytes(&self) -> &[u8] {
         match self {
             Self::Text(text) => text.as_bytes(),
@@ -266,7 +266,7 @@ impl Body {
 }
 
 impl Answer {
-    /// The response, where there is one.
+    /// Returns the response, if there is one.
     pub fn response(&self) -> Option<&Response> {
         match self {
             Self::Response(response) => Some(response),
@@ -274,7 +274,7 @@ impl Answer {
         }
     }
 
-    /// Whether nothing is to be waited for any more: the trigger has its answer, or needs none.
+    /// Whether the trigger is finished: it has its response, or needs none.
     pub fn is_answered(&self) -> bool {
         match self {
             Self::Response(_) | Self::Exit(_) | Self::NotFired => true,
@@ -282,7 +282,7 @@ impl Answer {
         }
     }
 
-    /// How many bytes its body has, or what a program wrote.
+    /// Returns the number of bytes of the body, or of a program's output.
     pub fn body_len(&self) -> usize {
         match self {
             Self::Response(response) => response.body.len(),
@@ -291,7 +291,7 @@ impl Answer {
         }
     }
 
-    /// How long it took, where it was measured, in nanoseconds.
+    /// Returns the measured duration, in nanoseconds, if there is one.
     pub fn duration_ns(&self) -> Option<u64> {
         match self {
             Self::Response(response) => Some(response.duration_ns),
@@ -308,10 +308,10 @@ impl Default for Body {
 }
 
 impl Propagator {
-    /// All of them.
+    /// All propagators.
     pub const ALL: [Self; 4] = [Self::W3c, Self::B3, Self::B3Multi, Self::Jaeger];
 
-    /// The name by which a document chooses it.
+    /// Returns the name by which a document selects it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::W3c => "w3c",

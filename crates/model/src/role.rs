@@ -1,28 +1,28 @@
-//! What a caller of a server may do.
+//! The roles of a server's callers.
 
 use std::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
-/// What a caller may do; from the viewer on, each may what those before it may.
+/// The role of a caller; from the viewer on, each includes the permissions of the roles before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Sends spans and nothing else: what a Collector or a service has need not read.
+    /// Sends spans and nothing else: the token of a Collector or a service need not read.
     Ingest,
     /// Reads.
     Viewer,
     /// Applies documents, starts and stops runs, sends spans.
     Editor,
-    /// Gives tokens and reads the audit log.
+    /// Creates tokens and reads the audit log.
     Admin,
 }
 
 impl Role {
-    /// All of them, the least first.
+    /// All roles, the least powerful first.
     pub const ALL: [Self; 4] = [Self::Ingest, Self::Viewer, Self::Editor, Self::Admin];
 
-    /// Its name.
+    /// Returns its name.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ingest => "ingest",
@@ -32,7 +32,7 @@ impl Role {
         }
     }
 
-    /// The role of this name.
+    /// Returns the role of this name.
     pub fn parse(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|role| role.as_str() == name)
     }

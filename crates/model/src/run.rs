@@ -1,4 +1,4 @@
-//! A run: what its record holds, what it tells while it goes on, what it ends with.
+//! A run: its stored progress, its events, and its outcome.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,14 +7,14 @@ use crate::{
     SupersededVerdict, Timestamp, TraceId, Verdict,
 };
 
-/// What the record of a run holds, so that another worker can go on with it.
+/// The stored progress of a run, so that another worker can continue it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Progress {
     /// Nothing was sent.
     New,
-    /// The attempt is recorded: the request may have been sent, and must not be sent again.
+    /// The attempt is stored: the request may have been sent, and must not be sent again.
     Attempted(Attempt),
-    /// The answer is recorded too.
+    /// The answer is stored too.
     Answered(Attempt, Answer),
 }
 
@@ -24,65 +24,65 @@ pub enum Progress {
 pub struct Attempt {
     /// The trace under test.
     pub trace_id: TraceId,
-    /// The trigger's own span, parent of the system's first one.
+    /// The id of the trigger's own span, the parent of the system's first span.
     pub span_id: SpanId,
-    /// When it was recorded, just before the first byte.
+    /// When it was stored, just before the first byte was sent.
     pub at: Timestamp,
 }
 
-/// Something that happened in a run.
+/// An event of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct RunEvent {
-    /// When.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What.
+    /// The kind of the event.
     pub what: What,
 }
 
-/// What can happen in a run.
+/// The kinds of events of a run.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum What {
     /// The run was accepted and waits for a worker.
     Accepted,
-    /// A worker took it under this epoch of its lease.
+    /// A worker leased the run under this epoch.
     Taken {
-        /// Raised by every taking; older ones can write no more.
+        /// Each lease increases it; a worker with an older epoch can no longer write.
         epoch: i64,
     },
-    /// The attempt is recorded; the request is sent next.
+    /// The attempt is stored; the request is sent next.
     Attempted(Attempt),
-    /// The system answered, with this status.
+    /// The system responded, with this status.
     Answered {
         /// The HTTP status.
         status: u16,
     },
-    /// The program that was the trigger ended, with this code.
+    /// The trigger's program exited, with this code.
     Exited {
-        /// Zero where it says that all went well.
+        /// The exit code; zero means success.
         code: i32,
     },
-    /// The trace is somebody else's: there was nothing to fire.
+    /// Nothing was fired: the run uses an external trace id.
     NotFired,
-    /// The system did not answer.
+    /// The system did not respond.
     NotAnswered {
-        /// What happened instead.
+        /// The reason.
         message: String,
     },
-    /// The trace is whole, or its time is up.
+    /// The trace is complete, or its time is up.
     Settled(Settlement),
     /// The run has a verdict that spans may still change before it is final.
     Provisional {
-        /// What it is for now.
+        /// The provisional verdict.
         verdict: Verdict,
     },
     /// The run has its verdict.
     Judged {
-        /// Never changed afterwards.
+        /// The final verdict, which never changes afterwards.
         verdict: Verdict,
     },
-    /// Spans came after the verdict that would have changed it.
+    /// Spans arrived after the verdict that would have changed it.
     Overtaken(Overtaken),
 }
 
@@ -90,80 +90,80 @@ pub enum What {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Step {
-    /// From accepted to taken.
+    /// From accepted to leased.
     Queue,
-    /// Document to plan.
+    /// Compiles the document to a plan.
     Compile,
-    /// Variables in, templates gone.
+    /// Applies variables and resolves templates.
     Resolve,
-    /// The request and its answer.
+    /// Sends the request and receives the response.
     Trigger,
-    /// Waiting until the trace is whole.
+    /// Waits until the trace is complete.
     Settle,
-    /// Evidence to verdicts.
+    /// Evaluates the evidence to verdicts.
     Judge,
-    /// Waiting until a provisional verdict is final.
+    /// Waits until a provisional verdict is final.
     Linger,
-    /// Verdict and events into the record.
+    /// Stores verdict and events in the database.
     Record,
 }
 
-/// When a step began and ended.
+/// The start and end of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct StepTime {
-    /// Which one.
+    /// The step.
     pub step: Step,
-    /// Its begin.
+    /// Its start.
     pub began: Timestamp,
     /// Its end.
     pub ended: Timestamp,
 }
 
-/// What a run ends with, and a report is made from.
+/// The outcome of a run, from which a report is rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Outcome {
-    /// The run; none where a recorded trace was judged.
+    /// The run; none if a recorded trace was judged.
     pub run_id: Option<RunId>,
     /// The test's name.
     pub test: String,
-    /// The one verdict.
+    /// The verdict.
     pub verdict: Verdict,
     /// Whether spans may still change the verdict: the trace is complete, and has not lingered yet.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub provisional: bool,
-    /// The provisional verdict, where spans replaced it before it was final.
+    /// The provisional verdict, if spans superseded it before it was final.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub superseded: Option<SupersededVerdict>,
-    /// The verdicts of earlier runs of the test, which were asked to be tried again. One that passed after them is flaky.
+    /// The verdicts of earlier attempts of the test, if retries were requested. A run that passed after them is flaky.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Verdict>,
-    /// Why it is inconclusive beyond what the assertions say, each with what to do.
+    /// Why the run is inconclusive, in addition to the assertions, each with advice.
     pub reasons: Vec<String>,
-    /// Why telemetry is missing, the likeliest cause first; empty where the trace is whole.
+    /// Why telemetry is missing, the likeliest cause first; empty if the trace is complete.
     #[serde(default)]
     pub diagnoses: Vec<Diagnosis>,
-    /// The trace under test; none where nothing was fired.
+    /// The trace under test; none if nothing was fired.
     pub trace_id: Option<TraceId>,
-    /// How the trigger ended; none where nothing was fired.
+    /// How the trigger ended; none if nothing was fired.
     pub answer: Option<Answer>,
-    /// Why the trace was taken as whole, or not; none where the test asks for no trace.
+    /// Why the trace counts as complete, or why it does not; none if the test collects no trace.
     pub settlement: Option<Settlement>,
-    /// What spans that came after the verdict would have made of it, where they would have changed it.
+    /// The verdict with spans that arrived after the verdict, if they would have changed it.
     #[serde(default)]
     pub overtaken: Option<Overtaken>,
     /// The verdicts of the assertions, and the outputs.
     pub judgement: Judgement,
-    /// What the analyzer says of the trace; none where it did not look.
+    /// The analyzer's result for the trace; none if the analyzer did not run.
     #[serde(default)]
     pub analysis: Option<Analysis>,
-    /// The steps, in the order they began.
+    /// The steps, by start time.
     pub steps: Vec<StepTime>,
 }
 
 impl Outcome {
-    /// An outcome of which nothing is known but why.
+    /// Creates an inconclusive outcome of which only the reason is known.
     pub fn open(test: String, reason: String) -> Self {
         Self {
             run_id: None,
@@ -184,14 +184,14 @@ impl Outcome {
         }
     }
 
-    /// Whether the test passed, but not at once.
+    /// Whether the test passed, but not at the first attempt.
     pub fn is_flaky(&self) -> bool {
         self.verdict == Verdict::Passed && !self.earlier.is_empty()
     }
 }
 
 impl Step {
-    /// The step as one word.
+    /// Returns the step as one word.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Queue => "queue",
@@ -207,7 +207,7 @@ impl Step {
 }
 
 impl What {
-    /// What happened as one word: that under which it is written.
+    /// Returns the kind as one word, as it is serialized.
     pub fn as_str(&self) -> &'static str {
         match self {
             Self::Accepted => "accepted",
@@ -226,7 +226,7 @@ impl What {
 }
 
 impl Progress {
-    /// The attempt, where one is recorded.
+    /// Returns the attempt, if one is stored.
     pub fn attempt(&self) -> Option<Attempt> {
         match self {
             Self::New => None,

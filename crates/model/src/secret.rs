@@ -1,4 +1,4 @@
-//! A text that nobody may see.
+//! A secret text.
 
 use std::fmt;
 
@@ -7,12 +7,12 @@ use std::fmt;
 pub struct Secret(String);
 
 impl Secret {
-    /// Hides a text.
+    /// Wraps a text.
     pub fn new(text: impl Into<String>) -> Self {
         Self(text.into())
     }
 
-    /// The text itself, for the one who must send it.
+    /// Returns the text itself, for the code that must send it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -1,41 +1,41 @@
-//! Why a trace was taken as whole, or not.
+//! Why a trace counts as complete, or why it does not.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{SpanId, Timestamp, Verdict};
 
-/// Why a trace was taken as whole, or not, and what was waited for.
+/// Why a trace counts as complete, or why it does not, and how long the run waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Settlement {
-    /// What kept the trace from being whole; empty for a whole one.
+    /// Why the trace is not complete; empty for a complete one.
     pub unsettled: Vec<UnsettledReason>,
-    /// Spans received, the trigger's own not counted.
+    /// Spans received, without the trigger's own span.
     pub spans: u64,
-    /// From the trigger's answer (or its failure) to the decision, in nanoseconds.
+    /// From the trigger's response (or its failure) to the decision, in nanoseconds.
     pub waited_ns: u64,
-    /// From the last arrival to the decision, in nanoseconds; none where no span came.
+    /// From the last arrival to the decision, in nanoseconds; none if no span arrived.
     pub silent_ns: Option<u64>,
-    /// The longest quiet that was asked of a process, in nanoseconds.
+    /// The longest quiet period of a process, in nanoseconds.
     pub quiet_ns: u64,
     /// When the last span arrived, by our clock.
     #[serde(default)]
     pub last_at: Option<Timestamp>,
-    /// How long it was listened on after the last arrival or the response before the verdict was final, in nanoseconds; zero
-    /// where nothing was concluded from absence.
+    /// How long the run listened after the last arrival or the response before the verdict was final, in nanoseconds; zero if
+    /// nothing was concluded from absence.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub linger_ns: u64,
-    /// Log records of this trace that came. They are counted and not kept: what an instrumentation reports as a log record
-    /// is no event of a span.
+    /// Log records of this trace that arrived. They are counted and discarded: a log record of an instrumentation is no event
+    /// of a span.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub logs: u64,
-    /// Whether the system was told to send all it had, and did: nobody was waited for to be quiet.
+    /// Whether the system flushed all its spans on request: the run did not wait for quiet periods.
     #[serde(default)]
     pub drained: bool,
-    /// The processes that sent spans, in the order they came; at most as many as a run tells apart.
+    /// The processes that sent spans, in order of arrival; at most as many as a run distinguishes.
     #[serde(default)]
     pub processes: Vec<ProcessQuiet>,
-    /// Peers that were called and sent no span, in the order of their names; those that the test declares absent included.
+    /// Peers that were called and sent no span, sorted by name; including those that the test declares absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unanswered: Vec<UnansweredPeer>,
 }
@@ -50,106 +50,106 @@ pub struct UnansweredPeer {
     pub peer: String,
     /// Calls without another side.
     pub calls: u64,
-    /// Whether the test says that it sends none (`settle.absent`).
+    /// Whether the test declares that it sends none (`settle.absent`).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub declared: bool,
 }
 
-/// How quiet one process was.
+/// The quiet period of one process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct ProcessQuiet {
     /// The service.
     pub service: String,
-    /// Which of its processes, where it says: an instance id, else host and pid.
+    /// The process of the service, if its resource identifies it: an instance id, else host and pid.
     pub instance: Option<String>,
-    /// Spans that it sent.
+    /// The number of spans that it sent.
     pub spans: u64,
-    /// The longest from a span's end to its arrival, in nanoseconds, by our clock as far as it can be told.
+    /// The longest time from a span's end to its arrival, in nanoseconds, by our clock as far as it can be determined.
     pub delay_ns: u64,
     /// From its last arrival to the decision, in nanoseconds.
     pub silent_ns: u64,
-    /// The quiet that was asked of it, in nanoseconds.
+    /// The quiet period that it got, in nanoseconds.
     pub quiet_ns: u64,
-    /// Where that quiet comes from.
+    /// The reason for this quiet period.
     pub because: Because,
 }
 
-/// Where the quiet that a process has to keep comes from.
+/// The reason for the quiet period of a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Because {
-    /// Nothing asks for more than the least that is ever waited.
+    /// Nothing requires more than the minimum wait.
     Least,
-    /// From how late its spans came in this run.
+    /// The delay of its spans in this run.
     Seen,
-    /// The test says so.
+    /// The test declares it.
     Declared,
     /// We set its batch delay when we started it.
     Started,
-    /// From how late its spans came in earlier runs.
+    /// The delay of its spans in earlier runs.
     Learned,
-    /// Nothing is known of it: longer than SDKs keep their spans by default.
+    /// The process is unknown: longer than the default batch delay of SDKs.
     Unknown,
 }
 
-/// One reason for which a trace is not known to be whole.
+/// One reason why a trace is not known to be complete.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum UnsettledReason {
-    /// No span of the system came at all.
+    /// No span of the system arrived at all.
     NoTelemetry,
-    /// The trigger has no answer, so that nobody knows what the system still does.
+    /// The trigger has no response, so that it is unknown whether the system still works.
     NotAnswered,
-    /// These spans name parents that never came.
+    /// These spans name parents that never arrived.
     ParentsAbsent(Vec<SpanId>),
-    /// These calls have no other side, and nothing says that there is none.
+    /// These calls have no other side, and nothing states that there is none.
     EdgesOpen(Vec<SpanId>),
-    /// What the test expects did not come: services, and selectors as written.
+    /// Services and selectors, as written, that the test expects and that did not arrive.
     ExpectedAbsent(Vec<String>),
     /// Spans were still arriving at the deadline.
     NotQuiet,
-    /// Nobody waited: what is there decides all that the test says.
+    /// The run did not wait: the present spans decide all statements of the test.
     NotWaited,
-    /// The trace has more spans or bytes than a run may keep.
+    /// The trace has more spans or bytes than a run may store.
     TooLarge,
     /// Spans may have been lost on their way here.
     SpansLost,
-    /// These servers received spans during the run as well, and nothing passes on to the run what they received.
+    /// These servers received spans during the run as well, and do not forward them to the run.
     OtherServers(Vec<String>),
-    /// Whoever recorded the trace says that it is a part.
+    /// The program that recorded the trace states that it is partial.
     Partial,
-    /// What these calls called began a trace of its own: the context was lost on the way.
+    /// The other side of these calls started a new trace: the context was lost on the way.
     ContextLost(Vec<SpanId>),
-    /// The system answered that it does not sample this trace.
+    /// The response of the system states that it does not sample this trace.
     NotSampled,
 }
 
-/// A verdict that later spans would have changed.
+/// A verdict that late spans would have changed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Overtaken {
-    /// What the verdict would have been.
+    /// The verdict with the late spans.
     pub verdict: Verdict,
-    /// Spans that came after it.
+    /// The number of spans that arrived after the verdict.
     pub spans: u64,
     /// From the verdict to the span that would have changed it, in nanoseconds.
     pub after_ns: u64,
-    /// The service that sent it, if it says.
+    /// The service that sent it, if it is known.
     pub service: Option<String>,
 }
 
-/// A provisional verdict that spans replaced before it was final.
+/// A provisional verdict that spans superseded before it was final.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct SupersededVerdict {
     /// The provisional verdict.
     pub verdict: Verdict,
-    /// Spans that came after it.
+    /// The number of spans that arrived after it.
     pub spans: u64,
-    /// From the provisional verdict to the first of them, in nanoseconds; none where it was not a span that changed it.
+    /// From the provisional verdict to the first of them, in nanoseconds; none if no span changed the verdict.
     pub after_ns: Option<u64>,
-    /// The service that sent the first of them, if it says.
+    /// The service that sent the first of them, if it is known.
     pub service: Option<String>,
 }
 

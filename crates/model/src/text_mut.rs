@@ -1,7 +1,7 @@
-//! Every text in an outcome and in a trace: where a secret may have got to, and where a stranger may have written.
+//! Every text in an outcome and in a trace: these may contain secrets, and text of untrusted senders.
 //!
-//! Each structure is taken apart by name, so that a field that joins has to be thought of here. Deliberately absent: what
-//! is looked for and put in its place.
+//! Each structure is destructured by field name, so that a new field must be handled here. Deliberately absent: the search for
+//! secrets and their replacement.
 
 use crate::{
     Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, Diagnosis, Exit, Finding,
@@ -11,19 +11,19 @@ use crate::{
     trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Status, Value},
 };
 
-/// Something that is said in words.
+/// A mutable reference to a text.
 #[derive(Debug, PartialEq, Eq)]
 pub enum TextMut<'a> {
     /// A text.
     Text(&'a mut String),
-    /// A body that is no UTF-8; texts may stand in it all the same.
+    /// A body that is no UTF-8, but may contain texts.
     Bytes(&'a mut Vec<u8>),
-    /// A body, which others may hold too.
+    /// A body, which may be shared.
     Body(&'a mut Body),
 }
 
 impl SpanData {
-    /// Everything in it that is said in words.
+    /// Returns all texts in it.
     pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self {
             id: _,
@@ -65,7 +65,7 @@ impl SpanData {
 }
 
 impl ResourceData {
-    /// Everything in it that is said in words.
+    /// Returns all texts in it.
     pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { attributes, dropped_attributes: _, entities, schema_url } = self;
         let mut said = vec![TextMut::Text(schema_url)];
@@ -79,7 +79,7 @@ impl ResourceData {
 }
 
 impl ScopeData {
-    /// Everything in it that is said in words.
+    /// Returns all texts in it.
     pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { name, version, attributes, dropped_attributes: _, schema_url } = self;
         let mut said: Vec<_> = [name, version, schema_url].map(TextMut::Text).into();
@@ -108,7 +108,7 @@ impl Value {
 }
 
 impl Outcome {
-    /// Everything in it that is said in words.
+    /// Returns all texts in it.
     pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self {
             run_id: _,
@@ -144,7 +144,7 @@ impl Outcome {
 }
 
 impl Answer {
-    /// Everything in it that is said in words.
+    /// Returns all texts in it.
     pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         match self {
             Self::Response(Response { status: _, headers, body, duration_ns: _ }) => {
@@ -161,7 +161,7 @@ impl Answer {
 }
 
 impl Settlement {
-    /// Everything in it that is said in words.
+    /// Returns all texts in it.
     pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self {
             unsettled,
@@ -216,7 +216,7 @@ impl Settlement {
 }
 
 impl Overtaken {
-    /// Everything in it that is said in words.
+    /// Returns all texts in it.
     pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { verdict: _, spans: _, after_ns: _, service } = self;
         service.iter_mut().map(TextMut::Text).collect()
@@ -224,7 +224,7 @@ impl Overtaken {
 }
 
 impl Judgement {
-    /// Everything in it that is said in words.
+    /// Returns all texts in it.
     pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { verdict: _, specs, claims, outputs, tree } = self;
         let mut said = Vec::new();
@@ -284,7 +284,7 @@ impl Place {
 }
 
 impl Analysis {
-    /// Everything in it that is said in words.
+    /// Returns all texts in it.
     pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { score: _, minimum_score: _, plugins } = self;
         let mut said = Vec::new();

@@ -1,37 +1,37 @@
-//! A moment, in nanoseconds since the Unix epoch, as OTLP writes it.
+//! A timestamp in nanoseconds since the Unix epoch, as in OTLP.
 //!
-//! Deliberately absent: `now`. The clock is handed down from `main`.
+//! Deliberately absent: `now`. The clock is passed down from `main`.
 
 use std::{fmt, time::Duration};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
 
-/// A moment in nanoseconds since the Unix epoch. Serialized as RFC 3339 in UTC, all nine digits kept.
+/// A timestamp in nanoseconds since the Unix epoch. Serialized as RFC 3339 in UTC, with all nine digits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Timestamp(u64);
 
 impl Timestamp {
-    /// The moment this many nanoseconds after the epoch.
+    /// Creates the timestamp this many nanoseconds after the epoch.
     pub const fn from_nanos(nanos: u64) -> Self {
         Self(nanos)
     }
 
-    /// Nanoseconds since the epoch.
+    /// Returns the nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// Whole seconds since the epoch.
+    /// Returns the full seconds since the epoch.
     pub const fn as_secs(self) -> u64 {
         self.0 / 1_000_000_000
     }
 
-    /// The time from `earlier` to this moment; zero where clocks disagree about the order.
+    /// Returns the time from `earlier` to this timestamp; zero if clocks disagree about the order.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
-    /// The moment `later` after this one, at most the last one that can be told.
+    /// Returns the timestamp `later` after this one, saturating at the maximum.
     pub fn plus(self, later: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(later.as_nanos()).unwrap_or(u64::MAX)))
     }

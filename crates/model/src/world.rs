@@ -1,8 +1,8 @@
-//! The clock and the dice, handed down from `main`.
+//! The clock and the random number generator, passed down from `main`.
 
 use crate::Timestamp;
 
-/// Where time and chance come from. Made in `main`, or by a test that wants both under its hand.
+/// The source of time and random numbers. Created in `main`, or by a test that controls both.
 #[derive(Clone, Copy, Debug)]
 pub struct World {
     now: fn() -> Timestamp,
@@ -10,17 +10,17 @@ pub struct World {
 }
 
 impl World {
-    /// A world of this wall clock and these dice, which MUST be fit for keys.
+    /// Creates it from this wall clock and this random number generator, which MUST be secure enough to generate keys.
     pub const fn new(now: fn() -> Timestamp, random: fn() -> [u8; 32]) -> Self {
         Self { now, random }
     }
 
-    /// The moment.
+    /// Returns the current time.
     pub fn now(self) -> Timestamp {
         (self.now)()
     }
 
-    /// Fresh random bytes, at most 32.
+    /// Returns fresh random bytes, at most 32.
     pub fn random<const N: usize>(self) -> [u8; N] {
         const { assert!(N <= 32, "one throw of the dice has 32 bytes") };
         let mut bytes = [0; N];

@@ -1,4 +1,4 @@
-//! A trace gives back what was pushed, once, and in the right shape.
+//! A trace returns the pushed spans, once, and with the right tree.
 
 use model::{
     SpanId, Timestamp, TraceId,
@@ -127,7 +127,7 @@ proptest! {
     ) {
         let mut trace = Trace::new(trace_id());
         let mut kept: Vec<(ResourceData, ScopeData, SpanData)> = Vec::new();
-        // Everything comes twice, as from a sender that did not hear the first acknowledgement.
+        // Everything arrives twice, as from a sender that did not receive the first acknowledgement.
         for (resource_data, scope_data, data) in pushed.iter().chain(&pushed) {
             let resource = trace.resource(resource_data.clone()).expect("room");
             let scope = trace.scope(scope_data.clone()).expect("room");
@@ -192,7 +192,7 @@ fn a_circle_of_parents_is_cut_at_its_earliest_span() {
     let mut trace = Trace::new(trace_id());
     let resource = trace.resource(ResourceData::default()).expect("room");
     let scope = trace.scope(ScopeData::default()).expect("room");
-    // 1 → 2 → 3 → 1, of which 2 started first; 4 hangs below 3; 5 names a parent that never came.
+    // 1 → 2 → 3 → 1, of which 2 started first; 4 is below 3; 5 names a parent that never arrived.
     for (id, parent, start) in [(1, 3, 30), (2, 1, 10), (3, 2, 20), (4, 3, 1), (5, 9, 50)] {
         let mut data = SpanData::new(span_id(id), Some(span_id(parent)), "s");
         data.start = Timestamp::from_nanos(start);
@@ -205,7 +205,7 @@ fn a_circle_of_parents_is_cut_at_its_earliest_span() {
     assert_eq!(orphans, [span_id(5)]);
 }
 
-/// As many spans as would take minutes if each circle, or each span of an id, were to look at all others.
+/// As many spans as would take minutes if each cycle, or each span with the same id, visited all others.
 const MANY: u64 = 200_000;
 
 #[test]
@@ -284,7 +284,7 @@ fn what_nothing_took_leaves_nothing_behind() {
     write_all_kinds(&mut writer).expect("room");
     assert!(matches!(writer.span(head), Ok(PushResult::New(_))));
     drop(writer);
-    // Rows, tables and all.
+    // Includes rows and tables.
     let before = format!("{trace:?}");
 
     let mut writer = Writer::new(&mut trace);
@@ -302,7 +302,7 @@ fn what_nothing_took_leaves_nothing_behind() {
     assert_eq!(format!("{trace:?}"), before, "what was written for nothing");
 }
 
-/// Something for each vector of a trace.
+/// Writes something into each vector of a trace.
 fn write_all_kinds(writer: &mut Writer<'_>) -> Result<(), TraceFull> {
     let text = writer.text(b"text")?.expect("UTF-8");
     assert_eq!(writer.text(&[0xff])?, None);

@@ -1,4 +1,4 @@
-//! What is serialized is promised: the JSON of an outcome and of every event, against golden files.
+//! The serialized format is stable: the JSON of an outcome and of every event, against golden files.
 
 use std::{fs, path::Path};
 
@@ -263,7 +263,7 @@ fn learned() -> LearnedProfile {
     LearnedProfile { services: services.into(), tests: [("buy".to_owned(), test)].into() }
 }
 
-/// Writes `value` as the golden file says, and reads the golden file back as `value`.
+/// Compares the serialized `value` with the golden file, and parses the golden file back to `value`.
 fn check<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
     files: &mut Golden,
     name: &str,
@@ -272,7 +272,7 @@ fn check<T: Serialize + DeserializeOwned + PartialEq + std::fmt::Debug>(
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let written = serde_json::to_string_pretty(value).expect("it can be written") + "\n";
     files.compare(&path, &written);
-    // One that is absent is told by `finish`.
+    // `finish` reports an absent file.
     let golden = fs::read_to_string(&path).unwrap_or(written);
     assert_eq!(&serde_json::from_str::<T>(&golden).expect("the golden file can be read"), value);
 }
@@ -287,7 +287,7 @@ fn what_is_promised_is_written_and_read() {
     files.finish(4);
 }
 
-/// What was recorded before a field joined is read without it.
+/// An outcome that was stored before a field existed is parsed without it.
 #[test]
 fn older_outcomes_are_read() {
     let path =

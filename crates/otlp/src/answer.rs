@@ -1,4 +1,4 @@
-//! What a receiver answers, as bytes. The three signals share one form.
+//! The responses of a receiver, as bytes. The three signals share one format.
 
 use std::time::Duration;
 
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::message::Message;
 
-/// The answer to an export of which `rejected` items were not taken, for the reason given. The answer to an export
-/// that was taken whole is empty.
+/// Encodes the response to an export of which `rejected` items were not accepted, with the reason. The response to an export
+/// that was accepted completely is empty.
 pub fn partial_success(rejected: u64, reason: &str) -> Vec<u8> {
     let mut answer = Message::default();
     answer.message(1, |partial| {
@@ -17,15 +17,15 @@ pub fn partial_success(rejected: u64, reason: &str) -> Vec<u8> {
     answer.bytes
 }
 
-/// The same in JSON. The signals differ in the name of the number: `rejectedSpans` and its kin.
+/// The same in JSON. The signals differ in the name of the number: `rejectedSpans` and so on.
 pub fn partial_success_json(field: &str, rejected: u64, reason: &str) -> Vec<u8> {
-    // Protobuf writes a number of 64 bits as a text.
+    // The JSON mapping of protobuf encodes a 64-bit number as a string.
     let partial = json!({field: rejected.min(i64::MAX as u64).to_string(), "errorMessage": reason});
     json!({"partialSuccess": partial}).to_string().into_bytes()
 }
 
-/// The body of an answer that is an error, with a code of gRPC's, as OTLP over HTTP asks for: `google.rpc.Status`. Its
-/// one detail says when to send the same again, if that can help.
+/// Encodes the body of an error response, with a gRPC status code, as OTLP over HTTP requires: `google.rpc.Status`. Its one
+/// detail is the retry delay, if a retry can help.
 pub fn status(code: i32, message: &str, retry_after: Option<Duration>) -> Vec<u8> {
     let mut status = Message::default();
     status.some_number(1, i64::from(code) as u64);

@@ -1,7 +1,7 @@
-//! From OTLP to the model: the fields of a message, written into the rows of a trace as they come.
+//! Decodes OTLP into the model: writes the fields of a message into the rows of a trace in the order of the message.
 //!
-//! A message that stands twice where one belongs is the sum of both in protobuf, and of a number or a text the last
-//! one counts. So everything here starts from what an absent field means, and each field that comes changes it.
+//! In protobuf, duplicates of a singular message field are merged, and of a number or a text the last one counts. Decoding
+//! therefore starts from the defaults, and each field changes them.
 
 use model::{
     Fault, Faulty, SpanId, Timestamp, Trace, TraceId,
@@ -24,7 +24,7 @@ use crate::{
 /// Why spans could not be appended.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum AppendError {
-    /// They are not spans; those before the mistake may have been appended.
+    /// The bytes are not spans; those before the error may have been appended.
     #[error(transparent)]
     Decode(#[from] DecodeError),
     /// There is no room for them; some may have been appended.
@@ -41,11 +41,10 @@ impl Faulty for AppendError {
     }
 }
 
-/// Adds the spans of an OTLP `TracesData` message that belong to this trace, and says how many were new.
+/// Adds the spans of an OTLP `TracesData` message that belong to this trace, and returns how many were new.
 ///
-/// Spans of other traces are passed over, and so are spans whose own or whose parent's id is malformed: without its
-/// parent such a span would stand as a root, which it is not. What is there already is not added again, so that a
-/// sender may repeat itself.
+/// Spans of other traces are skipped, and so are spans with a malformed span id or parent id: without its parent such a span
+/// would become a root, which it is not. A span that is already there is not added again, so that a sender may retry.
 pub fn append(trace: &mut Trace, bytes: &[u8]) -> Result<u64, AppendError> {
     let mut decoder = Decoder { trace_id: trace.id(), writer: Writer::new(trace), new: 0 };
     let mut fields = Fields::new(bytes);
@@ -61,11 +60,11 @@ pub fn append(trace: &mut Trace, bytes: &[u8]) -> Result<u64, AppendError> {
 struct Decoder<'t> {
     trace_id: TraceId,
     writer: Writer<'t>,
-    /// Spans that were not there.
+    /// The number of spans that were not there.
     new: u64,
 }
 
-/// A value of which more may come: the elements of an array and the entries of a map add up.
+/// A value that more fields may extend: the elements of an array and the entries of a map are merged.
 #[derive(Clone, Copy)]
 enum OpenValue {
     Leaf(Cell),
@@ -75,7 +74,7 @@ enum OpenValue {
 
 impl Decoder<'_> {
     fn resource_spans(&mut self, message: &Fields<'_>) -> Result<(), AppendError> {
-        // Written for the first span that needs it: a resource without spans of this trace is none of its.
+        // Written for the first span that needs it: a resource without spans of this trace does not belong to it.
         let mut resource = None;
         for scope_spans in message.children(resource_spans::SCOPE_SPANS) {
             self.scope_spans(&scope_spans?, message, &mut resource)?;
@@ -115,8 +114,8 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// The id of a span of this trace. Nearly all spans start with their ids, and are not looked at further: that what
-    /// follows says something else is seen when they are written.
+    /// Returns the id of a span of this trace. Nearly all spans start with their ids, and are not scanned further: a later
+    /// field that overrides an id is detected when the span is written.
     fn own_id(&self, span: &Fields<'_>) -> Result<Option<SpanId>, DecodeError> {
         let mut start = span.clone();
         let mut seen = Ids::default();
@@ -132,7 +131,7 @@ impl Decoder<'_> {
         Ok(seen.within(self.trace_id).map(|(id, _)| id))
     }
 
-    /// Of a `ResourceSpans` message what is not spans.
+    /// Decodes a `ResourceSpans` message, except its spans.
     fn resource(&mut self, mut around: Fields<'_>) -> Result<ResourceIx, AppendError> {
         let mut head = ResourceHead::default();
         while let Some(key) = around.key()? {
@@ -175,7 +174,7 @@ impl Decoder<'_> {
         Ok(self.writer.entity(schema_url, kind, &id_keys, &description_keys)?)
     }
 
-    /// Of a `ScopeSpans` message what is not spans.
+    /// Decodes a `ScopeSpans` message, except its spans.
     fn scope(&mut self, mut around: Fields<'_>) -> Result<ScopeIx, AppendError> {
         let mut head = ScopeHead::default();
         while let Some(key) = around.key()? {
@@ -262,8 +261,7 @@ impl Decoder<'_> {
         Ok(self.writer.event(head, since)?)
     }
 
-    /// A malformed id of a link is kept as none: the rest of the link still says something, and no verdict rests on
-    /// it.
+    /// A malformed id of a link is stored as none: the rest of the link is still useful, and no verdict depends on it.
     fn link(&mut self, mut fields: Fields<'_>) -> Result<(), AppendError> {
         let mut head = LinkHead::default();
         let since = self.writer.mark();
@@ -304,7 +302,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Recursion, through the two below, is as deep as messages may nest.
+    /// Recursion, through the two functions below, is as deep as messages may nest.
     #[inline(always)]
     fn add_to(&mut self, value: &mut OpenValue, mut fields: Fields<'_>) -> Result<(), AppendError> {
         while let Some(key) = fields.key()? {
@@ -322,7 +320,7 @@ impl Decoder<'_> {
                     continue;
                 }
                 any_value::BYTES => self.writer.bytes(fields.bytes()?)?,
-                // An index into the string table of profiles means nothing here; OTLP says to read it as absent.
+                // An index into the string table of profiles has no meaning here; OTLP requires to treat it as absent.
                 any_value::STRINDEX => fields.varint().map(|_| Cell::Empty)?,
                 _ => {
                     fields.pass(key, &any_value::SCHEMA)?;
@@ -376,7 +374,7 @@ impl Decoder<'_> {
         Ok(())
     }
 
-    /// Takes a value back, for another in its place.
+    /// Removes a value, for another one in its place.
     fn forget(&mut self, value: &OpenValue) -> Mark {
         if let OpenValue::Array(since) | OpenValue::Map(since) = value {
             self.writer.forget(*since);

@@ -1,4 +1,4 @@
-//! How much is in a request for logs or metrics, and of which traces log records are. What else it says is not looked at.
+//! Counts the items of a request for logs or metrics, and reads the trace ids of log records. Other content is ignored.
 
 use model::TraceId;
 
@@ -10,22 +10,22 @@ const SCOPE: u32 = bytes(2);
 const ITEM: u32 = bytes(2);
 /// Gauge, sum, histogram, exponential histogram and summary: the kinds of data of a metric.
 const METRIC_DATA: [u32; 5] = [bytes(5), bytes(7), bytes(9), bytes(10), bytes(11)];
-/// The same number in each kind.
+/// The same field number in each kind.
 const DATA_POINTS: u32 = bytes(1);
 
-/// The trace that a log record belongs to.
+/// The trace id of a log record.
 const TRACE_ID: u32 = bytes(9);
 
-/// The records of a logs request: how many, and of which traces, each as often as a record names it.
+/// The records of a logs request: their number, and their trace ids, each as often as a record names it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRecords {
-    /// All of them.
+    /// The number of all records.
     pub count: u64,
-    /// The traces of those that belong to one.
+    /// The trace ids of the records that have one.
     pub traces: Vec<TraceId>,
 }
 
-/// Counts the records of an OTLP logs request, and reads of which traces they are.
+/// Counts the records of an OTLP logs request, and reads their trace ids.
 pub fn read_logs(request: &[u8]) -> Result<LogRecords, DecodeError> {
     let mut records = LogRecords::default();
     each_item(request, |record| {

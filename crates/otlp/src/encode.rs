@@ -1,4 +1,4 @@
-//! From the model to OTLP: the rows of a trace, written as they stand.
+//! Encodes the model as OTLP: writes the rows of a trace in order.
 
 use model::{
     Trace, TraceId,
@@ -7,10 +7,10 @@ use model::{
 
 use crate::message::Message;
 
-/// Writes a trace as an OTLP `TracesData` message.
+/// Encodes a trace as an OTLP `TracesData` message.
 ///
-/// Spans keep their order, so that appending the message to an empty trace gives this trace again. A resource is
-/// therefore repeated where spans of several producers alternate, as it was when they came, and nowhere else.
+/// Spans keep their order, so that appending the message to an empty trace results in the same trace. A resource is therefore
+/// repeated if spans of several producers alternate, as they arrived, and nowhere else.
 pub fn encode(trace: &Trace) -> Vec<u8> {
     let spans: Vec<_> = trace.spans().collect();
     let mut data = Message::default();
@@ -20,7 +20,7 @@ pub fn encode(trace: &Trace) -> Vec<u8> {
     data.bytes
 }
 
-/// The `ResourceSpans` message of spans with one resource.
+/// Encodes the `ResourceSpans` message of spans with one resource.
 fn resource_spans(out: &mut Message, trace_id: TraceId, spans: &[Span<'_>]) {
     let resource = spans[0].resource();
     let ResourceData { dropped_attributes, entities, schema_url, .. } = resource.to_data();
@@ -42,7 +42,7 @@ fn resource_spans(out: &mut Message, trace_id: TraceId, spans: &[Span<'_>]) {
     out.some_bytes(3, schema_url.as_bytes());
 }
 
-/// The `ScopeSpans` message of spans with one scope.
+/// Encodes the `ScopeSpans` message of spans with one scope.
 fn scope_spans(out: &mut Message, trace_id: TraceId, spans: &[Span<'_>]) {
     let scope = spans[0].scope();
     let ScopeData { dropped_attributes, schema_url, .. } = scope.to_data();
@@ -115,7 +115,7 @@ fn attributes(out: &mut Message, tag: u32, attributes: Attributes<'_>) {
     }
 }
 
-/// Recursion is as deep as the value, whose depth whoever wrote it into the trace has limited.
+/// Recursion is as deep as the value, and the code that wrote it into the trace limits its depth.
 fn value(out: &mut Message, any: ValueRef<'_>) {
     match any {
         ValueRef::Empty => {}
@@ -133,7 +133,7 @@ fn value(out: &mut Message, any: ValueRef<'_>) {
     }
 }
 
-/// The number of an enumeration, as protobuf writes negative ones.
+/// Sign-extends the number of an enumeration, as protobuf encodes negative ones.
 fn sign_extended(number: i32) -> u64 {
     i64::from(number) as u64
 }

@@ -1,13 +1,13 @@
-//! OTLP bytes to the model and back.
+//! Decodes OTLP bytes into the model, and encodes them.
 //!
-//! [`split`] looks at a request as it stands on the wire and takes out, still as bytes, the spans of the traces
-//! that someone wants; everything else it only counts. [`append`] reads such bytes into a trace, [`encode`] writes
-//! a trace, and nothing that OTLP says of a span is lost on the way. [`read`] reads trace files, of OTLP and of tools
-//! that keep traces; [`traces_from_json`] turns a request in JSON into one in protobuf.
+//! [`split`] scans a request on the wire format and extracts, still as bytes, the spans of wanted traces; it only counts
+//! everything else. [`append`] decodes such bytes into a trace, [`encode`] encodes a trace, and no data of a span is lost on
+//! the way. [`read`] reads trace files, of OTLP and of tools that store traces; [`traces_from_json`] converts a request in JSON
+//! into one in protobuf.
 //!
-//! Messages are read and written field by field, straight from and into the rows of a trace. Deliberately absent:
-//! generated types, listeners, compression, runs, the content of logs and metrics (they are counted), and references
-//! into the string table of profiles, which the protocol forbids in traces.
+//! Messages are decoded and encoded field by field, directly from and into the rows of a trace. Deliberately absent: generated
+//! types, listeners, compression, runs, the content of logs and metrics (they are counted), and references into the string
+//! table of profiles, which the protocol forbids in traces.
 
 mod answer;
 mod append;

@@ -1,4 +1,4 @@
-//! Protobuf, written field by field: a message grows at its end, and learns its length when it is whole.
+//! A protobuf encoder, field by field: a message grows at its end, and its length is inserted when it is complete.
 
 // Wire types.
 const VARINT: u32 = 0;
@@ -6,66 +6,66 @@ const FIXED64: u32 = 1;
 const BYTES: u32 = 2;
 const FIXED32: u32 = 5;
 
-/// A message in the making. Fields are expected in the order of their numbers.
+/// A message that is being encoded. Fields are expected in the order of their numbers.
 #[derive(Debug, Default)]
 pub(crate) struct Message {
     pub(crate) bytes: Vec<u8>,
 }
 
 impl Message {
-    /// A message within this one.
+    /// Writes a nested message.
     pub(crate) fn message(&mut self, tag: u32, write: impl FnOnce(&mut Self)) {
         self.key(tag, BYTES);
         let start = self.bytes.len();
         write(self);
-        // The length is known now, and is brought before the content.
+        // The length is known now, and is moved before the content.
         let end = self.bytes.len();
         self.varint((end - start) as u64);
         let added = self.bytes.len() - end;
         self.bytes[start..].rotate_right(added);
     }
 
-    /// Bytes or a text.
+    /// Writes bytes or a text.
     pub(crate) fn bytes(&mut self, tag: u32, content: &[u8]) {
         self.key(tag, BYTES);
         self.varint(content.len() as u64);
         self.bytes.extend_from_slice(content);
     }
 
-    /// Bytes or a text that stand for nothing when they are empty.
+    /// Writes bytes or a text, unless they are empty.
     pub(crate) fn some_bytes(&mut self, tag: u32, content: &[u8]) {
         if !content.is_empty() {
             self.bytes(tag, content);
         }
     }
 
-    /// A number of as many bytes as it needs.
+    /// Writes a varint.
     pub(crate) fn number(&mut self, tag: u32, number: u64) {
         self.key(tag, VARINT);
         self.varint(number);
     }
 
-    /// The same for a number that stands for nothing when it is zero.
+    /// The same, unless the number is zero.
     pub(crate) fn some_number(&mut self, tag: u32, number: u64) {
         if number != 0 {
             self.number(tag, number);
         }
     }
 
-    /// A number of eight bytes.
+    /// Writes a number of eight bytes.
     pub(crate) fn fixed64(&mut self, tag: u32, number: u64) {
         self.key(tag, FIXED64);
         self.bytes.extend(number.to_le_bytes());
     }
 
-    /// The same for a number that stands for nothing when it is zero.
+    /// The same, unless the number is zero.
     pub(crate) fn some_fixed64(&mut self, tag: u32, number: u64) {
         if number != 0 {
             self.fixed64(tag, number);
         }
     }
 
-    /// A number of four bytes that stands for nothing when it is zero.
+    /// Writes a number of four bytes, unless it is zero.
     pub(crate) fn some_fixed32(&mut self, tag: u32, number: u32) {
         if number != 0 {
             self.key(tag, FIXED32);

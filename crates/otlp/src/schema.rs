@@ -1,19 +1,19 @@
-//! The messages of a trace: the keys of their fields, and the check of a message that nobody reads.
+//! The messages of a trace: the keys of their fields, and the validation of a message that is not decoded.
 //!
-//! A key is what stands before a field on the wire: its number and the way in which its content is written.
+//! A key precedes a field on the wire: its number and its wire type.
 
 use crate::wire::{DecodeError, Fields, bytes, fixed32, fixed64, varint};
 
-/// What the fields of a message are, with their keys, each at the place of its number; without a key there is none.
+/// The fields of a message with their keys, indexed by field number; a zero key means that there is no field.
 pub(crate) struct Schema([(u32, Content); NUMBER_MAX + 1]);
 
-/// The highest number of a field.
+/// The highest field number.
 const NUMBER_MAX: usize = 16;
 
-/// What the content of a field is.
+/// The content of a field.
 #[derive(Clone, Copy)]
 enum Content {
-    /// A number or bytes: whatever stands there can be read.
+    /// A number or bytes: any content is valid.
     Any,
     /// Bytes that must be UTF-8.
     Text,
@@ -228,12 +228,12 @@ pub(crate) mod any_value {
     ]);
 }
 
-/// Whether a message can be read. Recursion is as deep as messages may nest.
+/// Validates that a message can be decoded. Recursion is as deep as messages may nest.
 pub(crate) fn check(message: Fields<'_>, schema: &Schema) -> Result<(), DecodeError> {
     check_all_but(0, message, schema)
 }
 
-/// The same without a look into fields with this key.
+/// The same, without fields with this key.
 pub(crate) fn check_all_but(
     unseen: u32,
     mut message: Fields<'_>,
@@ -267,7 +267,7 @@ impl Schema {
         Self(by_number)
     }
 
-    /// Whether a field has this number, however it is written.
+    /// Whether a field has this number, with any wire type.
     pub(crate) fn has_number(&self, number: u32) -> bool {
         self.0.get(number as usize).is_some_and(|(known, _)| *known != 0)
     }

@@ -1,9 +1,9 @@
-//! A request, taken apart by trace without decoding what nobody wants.
+//! Splits a request by trace, without decoding spans that no run wants.
 //!
-//! Most spans that a server receives belong to no run. So only the ids of each span are read; the spans of
-//! wanted traces are copied as they stand, under the resource and scope that they came with, and only what is copied
-//! is checked, to be sure that it can be decoded. A mistake inside a span that nobody wants is never seen; nor is a
-//! second trace id behind the first, which no encoder writes and which protobuf would let count.
+//! Most spans that a server receives belong to no run. So only the ids of each span are decoded. The spans of wanted traces are
+//! copied unchanged, with their resource and scope, and only the copied parts are validated, to be sure that they can be
+//! decoded. An error inside a span that is not wanted is never detected; nor is a second trace id after the first, which no
+//! encoder writes and which would count in protobuf.
 
 use bytes::Bytes;
 use model::{SpanId, TraceId};
@@ -22,35 +22,35 @@ use crate::{
 pub struct Batch {
     /// The trace that all of them belong to.
     pub trace_id: TraceId,
-    /// How many there are.
+    /// The number of spans.
     pub spans: u32,
     /// An OTLP `TracesData` message that can be decoded.
     pub bytes: Bytes,
 }
 
-/// What was in a request.
+/// The content of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Split {
     /// The wanted spans, one batch for each trace, ordered by trace id.
     pub batches: Vec<Batch>,
     /// Spans in the batches.
     pub kept: u64,
-    /// Spans of traces that nobody wants.
+    /// Foreign spans: spans of traces that are not wanted.
     pub foreign: u64,
-    /// Spans whose trace id or span id is not an id, or that name a parent by something else than an id.
+    /// Spans with an invalid trace id, span id or parent id.
     pub invalid: u64,
-    /// Of these, spans whose trace cannot be told: they may be anybody's.
+    /// Of these, spans with an unknown trace: they may belong to any trace.
     pub nameless: u64,
-    /// The wanted traces that some of the invalid spans belong to, each once, ordered.
+    /// The wanted traces of some of the invalid spans, each once, sorted.
     pub damaged: Vec<TraceId>,
 }
 
-// What the traces of a request share is copied for each of them. All batches together may have this many times the
-// bytes of the request, and a small request some more: many runs at once behind one collector are no attack.
+// The shared resources and scopes of a request are copied for each trace. All batches together may have this many times the
+// bytes of the request, and a small request some more: many concurrent runs behind one collector are no attack.
 const COPY_FACTOR_MAX: usize = 4;
 const COPY_BYTES_MIN: usize = 16 << 20;
 
-/// A wanted span, and which of the messages around it stand in [`WantedSpans::around`].
+/// A wanted span, and the indices of its resource and scope messages in [`WantedSpans::around`].
 #[derive(Clone, Copy)]
 struct SpanRef<'a> {
     trace_id: TraceId,
@@ -59,7 +59,7 @@ struct SpanRef<'a> {
     span: &'a [u8],
 }
 
-/// What the ids of a span tell. Of several the last one counts.
+/// The ids of a span. Of several values the last one counts.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Ids {
     trace_id: Option<TraceId>,
@@ -72,11 +72,11 @@ pub(crate) struct Ids {
 #[derive(Default)]
 struct WantedSpans<'a> {
     spans: Vec<SpanRef<'a>>,
-    /// Each message around a wanted span, once, without what is inside.
+    /// Each resource and scope message of a wanted span, once, without its spans.
     around: Vec<Vec<u8>>,
 }
 
-/// Takes the spans of wanted traces out of an OTLP trace request.
+/// Extracts the spans of wanted traces from an OTLP trace request.
 pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split, DecodeError> {
     let mut split = Split::default();
     let WantedSpans { mut spans, around } = pick(request, wanted, &mut split)?;
@@ -95,19 +95,19 @@ pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split,
     Ok(split)
 }
 
-/// What the traces of so many bytes share may have so many bytes, counted for each of them.
+/// Returns the upper bound of the bytes of all copies, for a request of this length.
 pub(crate) fn copy_bytes_max(len: usize) -> usize {
     len.saturating_mul(COPY_FACTOR_MAX).saturating_add(COPY_BYTES_MIN)
 }
 
-/// Finds the wanted spans, and counts the others. What is wanted and invalid is lost to its trace.
+/// Finds the wanted spans, and counts the others. A wanted span that is invalid is lost for its trace.
 fn pick<'a>(
     request: &'a [u8],
     is_wanted: impl Fn(&TraceId) -> bool,
     split: &mut Split,
 ) -> Result<WantedSpans<'a>, DecodeError> {
     let mut wanted = WantedSpans::default();
-    // Spans of one trace mostly stand together, and the answer is the same for all of them.
+    // Spans of one trace are mostly adjacent, and the result is the same for all of them.
     let mut last = None;
     let mut is_wanted = move |trace_id: &TraceId| match last {
         Some((known, answer)) if known == *trace_id => answer,
@@ -160,7 +160,7 @@ fn pick<'a>(
 }
 
 impl WantedSpans<'_> {
-    /// Where the message stands; it is put there for the first span that asks.
+    /// Returns the index of the message; stores it for the first span that needs it.
     fn around(
         &mut self,
         ix: &mut Option<usize>,
@@ -174,10 +174,10 @@ impl WantedSpans<'_> {
     }
 }
 
-/// The trace of a span that starts with its ids, as every encoder writes them: fields in the order of their numbers.
+/// Returns the trace id of a span that starts with its ids, as every encoder writes them: fields in the order of their numbers.
 ///
-/// That is all there is to know of a foreign span, so that almost none is read beyond its first bytes. None where the ids
-/// stand elsewhere or one of them is no id; then all fields must be read.
+/// A foreign span needs no more, so that almost none is read beyond its first bytes. Returns none if the ids are elsewhere or
+/// one of them is invalid; then all fields must be read.
 #[inline(always)]
 fn leading_trace(span: &[u8]) -> Option<TraceId> {
     const TRACE: [u8; 2] = [span::TRACE_ID as u8, 16];
@@ -189,7 +189,7 @@ fn leading_trace(span: &[u8]) -> Option<TraceId> {
     if let [STATE, len @ 0..0x80, more @ ..] = rest {
         rest = more.get(usize::from(*len)..)?;
     }
-    // Behind the parent, or what stands in its place if there is none, no id comes.
+    // After the parent id, or the field in its place if there is none, no id follows.
     let is_last_seen = match rest {
         [PARENT, len, more @ ..] => *len == 8 && more.len() >= 8,
         [key, ..] => *key > PARENT | 7,
@@ -199,7 +199,7 @@ fn leading_trace(span: &[u8]) -> Option<TraceId> {
     TraceId::from_bytes(*trace_id)
 }
 
-/// The ids of a span.
+/// Decodes the ids of a span.
 pub(crate) fn ids(mut span: Fields<'_>) -> Result<Ids, DecodeError> {
     let mut ids = Ids::default();
     while let Some(key) = span.key()? {
@@ -223,7 +223,7 @@ impl Ids {
         self.span_id = id.try_into().ok().and_then(SpanId::from_bytes);
     }
 
-    /// There is no parent where the id says so, by nothing or by zeros.
+    /// Sets the parent; an empty id or zeros mean that there is no parent.
     pub(crate) fn set_parent(&mut self, id: &[u8]) {
         self.parent = id.try_into().ok().and_then(SpanId::from_bytes);
         self.is_parent_malformed = self.parent.is_none() && id.iter().any(|byte| *byte != 0);
@@ -233,26 +233,26 @@ impl Ids {
         self.trace_id
     }
 
-    /// Whether all of them are ids.
+    /// Whether all ids are valid.
     pub(crate) fn are_valid(&self) -> bool {
         self.trace_id.is_some() && self.span_id.is_some() && !self.is_parent_malformed
     }
 
-    /// The ids of the span and of its parent, if all are valid and this is its trace.
+    /// Returns the ids of the span and of its parent, if all are valid and this is its trace.
     pub(crate) fn within(&self, trace_id: TraceId) -> Option<(SpanId, Option<SpanId>)> {
         let span_id = self.span_id.filter(|_| self.are_valid())?;
         (self.trace_id == Some(trace_id)).then_some((span_id, self.parent))
     }
 }
 
-/// The message of one trace, which may have so many bytes.
+/// Encodes the message of one trace, of at most this many bytes.
 fn traces_data(
     picked: &[SpanRef<'_>],
     around: &[Vec<u8>],
     room: usize,
 ) -> Result<Vec<u8>, DecodeError> {
     let mut data = Message::default();
-    // Messages are told apart by where they stand in the request: two equal resources may stay two.
+    // Messages are distinguished by their position in the request: two equal resources may stay two.
     for of_resource in picked.chunk_by(|a, b| a.resource_spans == b.resource_spans) {
         data.message(1, |out| {
             out.bytes.extend_from_slice(&around[of_resource[0].resource_spans]);
@@ -270,7 +270,7 @@ fn traces_data(
     Ok(data.bytes)
 }
 
-/// A message without its fields of this key, once the others are checked. Those that are not known are kept.
+/// Returns a message without its fields of this key, after validating the others. Unknown fields are kept.
 fn all_but(key: u32, message: &Fields<'_>, schema: &Schema) -> Result<Vec<u8>, DecodeError> {
     check_all_but(key, message.clone(), schema)?;
     let mut kept = Vec::new();

@@ -1,14 +1,14 @@
-//! Protobuf as it stands on the wire: the fields of one message, read as whoever knows them asks for them.
+//! The protobuf wire format: reads the fields of one message as the caller requests them.
 //!
-//! It takes and refuses what `prost` does, down to how deep messages may nest. Deliberately absent: groups as values,
-//! since proto3 has none; like every field that nobody knows they are passed over.
+//! It accepts and refuses the same input as `prost`, down to the nesting limit. Deliberately absent: groups as values, since
+//! proto3 has none; like all unknown fields they are skipped.
 
 use model::{Fault, Faulty};
 use thiserror::Error;
 
 use crate::schema::Schema;
 
-// The ways in which the content of a field is written.
+// The wire types.
 const VARINT: u32 = 0;
 const FIXED64: u32 = 1;
 const BYTES: u32 = 2;
@@ -16,18 +16,18 @@ const GROUP: u32 = 3;
 const GROUP_END: u32 = 4;
 const FIXED32: u32 = 5;
 
-/// How many messages may stand within one another below the outermost one.
+/// The maximum nesting of messages below the outermost one.
 const NESTING_MAX: u8 = 100;
 
-/// Bytes that are not OTLP protobuf, or are more than can be taken apart.
+/// The error of bytes that are not OTLP protobuf, or that exceed the limits.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum DecodeError {
-    /// They are something else, or cut off.
+    /// They have another format, or are truncated.
     #[error("not OTLP protobuf: {reason}, at byte {at}")]
     Malformed {
-        /// What is wrong with them.
+        /// The error.
         reason: String,
-        /// Where the mistake was seen: so many bytes are before it.
+        /// The offset of the error in bytes.
         at: usize,
     },
     /// The resources and scopes that the traces share would have to be copied too often.
@@ -35,10 +35,10 @@ pub enum DecodeError {
     TooLarge,
 }
 
-/// What is left of a message: a field is its key, and then what stands there in the way that the key says.
+/// The rest of a message: a field is its key, followed by its content in the wire type of the key.
 #[derive(Clone, Debug)]
 pub(crate) struct Fields<'a> {
-    /// All bytes up to the end of the message, so that a place here is one in the whole.
+    /// All bytes up to the end of the message, so that an offset here is one in the outermost message.
     upto: &'a [u8],
     at: usize,
     nesting_left: u8,
@@ -50,38 +50,38 @@ impl Faulty for DecodeError {
     }
 }
 
-/// The key of a number of as many bytes as it needs.
+/// Returns the key of a varint.
 pub(crate) const fn varint(number: u32) -> u32 {
     number << 3 | VARINT
 }
 
-/// The key of a number of eight bytes.
+/// Returns the key of a number of eight bytes.
 pub(crate) const fn fixed64(number: u32) -> u32 {
     number << 3 | FIXED64
 }
 
-/// The key of a number of four bytes.
+/// Returns the key of a number of four bytes.
 pub(crate) const fn fixed32(number: u32) -> u32 {
     number << 3 | FIXED32
 }
 
-/// The key of bytes, a text or a message.
+/// Returns the key of bytes, a text or a message.
 pub(crate) const fn bytes(number: u32) -> u32 {
     number << 3 | BYTES
 }
 
 impl<'a> Fields<'a> {
-    /// The fields of an outermost message.
+    /// Returns the fields of an outermost message.
     pub(crate) fn new(message: &'a [u8]) -> Self {
         Self { upto: message, at: 0, nesting_left: NESTING_MAX }
     }
 
-    /// The bytes that are left.
+    /// Returns the remaining bytes.
     pub(crate) fn rest(&self) -> &'a [u8] {
         &self.upto[self.at..]
     }
 
-    /// The key of the next field, if there is one. Its content must be read or passed over before the next.
+    /// Reads the key of the next field, if there is one. The caller must read or skip its content before the next key.
     #[inline(always)]
     pub(crate) fn key(&mut self) -> Result<Option<u32>, DecodeError> {
         if self.at == self.upto.len() {
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
         }
     }
 
-    /// The content of a field that is a number of as many bytes as it needs.
+    /// Reads the content of a varint field.
     #[inline(always)]
     pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
         // Most numbers are a key or a length of one byte, or the length of a span, of two.
@@ -113,19 +113,19 @@ impl<'a> Fields<'a> {
         Ok(number)
     }
 
-    /// The content of a field that is a number of eight bytes.
+    /// Reads the content of a field that is a number of eight bytes.
     #[inline(always)]
     pub(crate) fn fixed64(&mut self) -> Result<u64, DecodeError> {
         self.array().map(u64::from_le_bytes)
     }
 
-    /// The content of a field that is a number of four bytes.
+    /// Reads the content of a field that is a number of four bytes.
     #[inline(always)]
     pub(crate) fn fixed32(&mut self) -> Result<u32, DecodeError> {
         self.array().map(u32::from_le_bytes)
     }
 
-    /// The content of a field that is bytes or a text.
+    /// Reads the content of a field that is bytes or a text.
     #[inline(always)]
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let len = self.varint()?;
@@ -134,7 +134,7 @@ impl<'a> Fields<'a> {
         Ok(&self.upto[start..self.at])
     }
 
-    /// The content of a field that is a message.
+    /// Reads the content of a field that is a message.
     #[inline(always)]
     pub(crate) fn message(&mut self) -> Result<Self, DecodeError> {
         let Some(nesting_left) = self.nesting_left.checked_sub(1) else {
@@ -146,7 +146,7 @@ impl<'a> Fields<'a> {
         Ok(Self { upto: &self.upto[..self.at], at, nesting_left })
     }
 
-    /// Passes over the content of a field that has this key, whatever it is.
+    /// Skips the content of a field that has this key, whatever it is.
     #[inline(always)]
     pub(crate) fn skip(&mut self, key: u32) -> Result<(), DecodeError> {
         match key & 7 {
@@ -160,8 +160,8 @@ impl<'a> Fields<'a> {
         Ok(())
     }
 
-    /// Passes over a field that a message with this schema does not know. One that it knows by its number is a mistake,
-    /// since its content is written in another way.
+    /// Skips a field that is unknown to this schema. A field with a known number is an error, since its content has another
+    /// wire type.
     #[inline(always)]
     pub(crate) fn pass(&mut self, key: u32, schema: &Schema) -> Result<(), DecodeError> {
         if schema.has_number(key >> 3) {
@@ -173,7 +173,7 @@ impl<'a> Fields<'a> {
         self.skip(key)
     }
 
-    /// The messages that this one holds under this key.
+    /// Returns the nested messages under this key.
     pub(crate) fn children(
         &self,
         child: u32,
@@ -196,12 +196,12 @@ impl<'a> Fields<'a> {
         Ok(None)
     }
 
-    /// The error for a message that says what it should not, at its start.
+    /// Returns the error for an invalid message, at its start.
     pub(crate) fn malformed(&self, reason: &str) -> DecodeError {
         malformed(self.at, format_args!("{reason}"))
     }
 
-    /// The error for a text that was read just now and is not UTF-8.
+    /// Returns the error for a text that was just read and is not UTF-8.
     #[inline(always)]
     pub(crate) fn not_text(&self, key: u32) -> DecodeError {
         malformed(self.at, format_args!("field {} is not UTF-8", key >> 3))
@@ -229,9 +229,9 @@ impl<'a> Fields<'a> {
     }
 }
 
-// What is rare stands outside and changes no `Fields`, so that the places in these can stay in registers.
+// Rare cases are separate functions that change no `Fields`, so that its offsets can stay in registers.
 
-/// A number from this place, and the place behind it.
+/// Reads a varint from this offset, and returns the offset after it.
 fn long_varint(upto: &[u8], start: usize) -> Result<(u64, usize), DecodeError> {
     let mut value = 0u64;
     for (at, shift) in (start..).zip((0..64).step_by(7)) {
@@ -250,7 +250,7 @@ fn long_varint(upto: &[u8], start: usize) -> Result<(u64, usize), DecodeError> {
     Err(malformed(start, format_args!("a number has more than 64 bits")))
 }
 
-/// The place behind the group that starts with this key. Recursion is as deep as the nesting that is left.
+/// Returns the offset after the group that starts with this key. Recursion is as deep as the remaining nesting.
 #[cold]
 fn group_end(group: u32, mut fields: Fields<'_>) -> Result<usize, DecodeError> {
     let Some(nesting_left) = fields.nesting_left.checked_sub(1) else {

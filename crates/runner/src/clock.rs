@@ -1,7 +1,7 @@
-//! The run's clock: a wall clock that was looked at once, and moves with tokio's.
+//! The run's clock: it reads the wall clock once and then advances with tokio's clock.
 //!
-//! So that moments of arrival, of spans and of timers can be compared, and a test that pauses tokio's clock holds them
-//! all. Deliberately absent: corrections of the wall clock in mid-run, which would only confuse.
+//! Arrival times, span times and timers can therefore be compared, and a test that pauses tokio's clock pauses all of them.
+//! Deliberately absent: corrections of the wall clock during a run, which would only confuse.
 
 use std::time::Duration;
 
@@ -16,17 +16,17 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// A clock by which it is `wall` now.
+    /// Creates a clock that shows `wall` now.
     pub(crate) fn new(wall: Timestamp) -> Self {
         Self { anchor: Instant::now(), wall }
     }
 
-    /// The moment.
+    /// Returns the current time.
     pub(crate) fn now(self) -> Timestamp {
         self.at(Instant::now())
     }
 
-    /// What the clock shows at a moment.
+    /// Returns the time that the clock shows at an instant.
     pub(crate) fn at(self, moment: Instant) -> Timestamp {
         match moment.checked_duration_since(self.anchor) {
             Some(later) => self.wall.plus(later),
@@ -37,13 +37,13 @@ impl Clock {
         }
     }
 
-    /// When the clock shows this, at the latest in a day: nobody waits for longer.
+    /// Returns the instant at which the clock shows this time, at most one day ahead: no wait is longer.
     pub(crate) fn instant(self, at: Timestamp) -> Instant {
         self.anchor + at.since(self.wall).min(Duration::from_secs(24 * 60 * 60))
     }
 }
 
-/// A duration in nanoseconds.
+/// Converts a duration to nanoseconds.
 pub(crate) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }

@@ -1,4 +1,4 @@
-//! Judging, away from where others wait.
+//! Judging on compute threads, away from the threads that serve requests.
 
 use std::sync::Arc;
 
@@ -7,19 +7,19 @@ use model::{Analysis, Answer, Judgement, Settlement, SpanId, Trace};
 
 use crate::pool::Share;
 
-/// All that is judged by, but the trace and what is known of its wholeness.
+/// All inputs of a judgement, except the trace and its settlement.
 #[derive(Clone, Debug)]
 pub(crate) struct JudgementContext {
     pub(crate) resolved: Arc<ResolvedPlan>,
-    /// The trigger's own span; none where nothing was fired.
+    /// The trigger's own span; none if nothing was fired.
     pub(crate) trigger: Option<SpanId>,
     pub(crate) answer: Arc<Answer>,
-    /// Where it is done: what a test asks may take long, however small the trace is.
+    /// The pool share that computes it: the evaluation of a test may take long, however small the trace is.
     pub(crate) share: Share,
 }
 
 impl JudgementContext {
-    /// Judges a trace, or the answer alone where none was asked for.
+    /// Judges a trace, or the response alone if the test collects no trace.
     pub(crate) async fn judge(
         &self,
         trace: Option<&Arc<Trace>>,
@@ -32,7 +32,7 @@ impl JudgementContext {
         self.share.run(work).await
     }
 
-    /// What the analyzer says of a trace, where one is asked.
+    /// Returns the analyzer's result for a trace, if the test has an analyzer.
     pub(crate) async fn analysis(
         &self,
         trace: Option<&Arc<Trace>>,
@@ -56,7 +56,7 @@ impl JudgementContext {
         Evidence { trace, trigger: self.trigger, answer: Some(&self.answer), settlement }
     }
 
-    /// What the test expects and what is not there, as written.
+    /// Returns the services and selectors that the test expects and that are missing in the trace, as written.
     pub(crate) async fn expected_missing(&self, trace: &Arc<Trace>) -> Vec<String> {
         let (resolved, trace) = (Arc::clone(&self.resolved), Arc::clone(trace));
         self.share.run(move || resolved.expected_missing(&trace)).await

@@ -1,11 +1,10 @@
 //! One run, from a plan to its outcome: resolve, mint, fire, settle, judge.
 //!
-//! [`run`] goes on from whatever the record of the run holds ([`Progress`]), so that another worker can finish
-//! what a dead one began. A trigger is fired at most once: the attempt is recorded, durably, before the first
-//! byte leaves.
+//! [`run`] continues from the stored state of the run ([`Progress`]), so that another worker can finish the run of a dead one.
+//! A trigger is fired at most once: the attempt is stored durably before the first byte is sent.
 //!
-//! Deliberately absent: storing, publishing, printing, the clock and the dice. The world is reached through
-//! [`Ports`], and what happens is told to it as events.
+//! Deliberately absent: storage, publishing, printing, the clock and random numbers. The runner reaches them through [`Ports`],
+//! and reports what happens as events.
 
 mod clock;
 pub mod diagnosis;
@@ -48,7 +47,7 @@ use judging::JudgementContext;
 use settle::{LingerState, Rules, SettleContext, SettledTrace, TraceBuffer, TraceEnd, settle};
 use subject::{JudgedTrace, Subject};
 
-/// What is to be run.
+/// A run to execute.
 #[derive(Debug)]
 pub struct Job<'a> {
     /// The run.
@@ -57,62 +56,62 @@ pub struct Job<'a> {
     pub plan: &'a Plan,
     /// Values for its variables.
     pub vars: &'a Vars,
-    /// What the files hold that it names.
+    /// The contents of the files that it names.
     pub files: &'a Files,
-    /// What the record holds already.
+    /// The progress that the database already holds.
     pub progress: Progress,
-    /// How much of a trace is kept.
+    /// The upper bounds of the stored trace.
     pub limits: Limits,
-    /// What earlier runs have shown of the system.
+    /// The learned profile of earlier runs.
     pub learned: &'a LearnedProfile,
-    /// How the processes are known that were started for this run; none where it started none.
+    /// The settings of the processes that were started for this run; none if it started none.
     pub started: Option<&'a StartedProcesses>,
-    /// How long the whole run may take; at its end it is judged by what it has.
+    /// The timeout of the complete run. When it expires, the run is judged by the spans that arrived.
     pub timeout: Option<Duration>,
 }
 
-/// What is known of processes because we started them.
+/// The settings of processes that we started.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StartedProcesses {
-    /// The value of the resource attribute [`MARKER`] that they were told to send.
+    /// The value of the resource attribute [`MARKER`] that we configured them to send.
     pub marker: String,
-    /// The batch delay that they were told to keep.
+    /// The batch delay that we configured.
     pub batch_delay: Duration,
 }
 
-/// The resource attribute by which a process that we started is known.
+/// The resource attribute that identifies a process that we started.
 pub const MARKER: &str = "qualitytrace.started";
 
-/// What a run leaves.
+/// The result of a run.
 #[derive(Debug)]
 pub struct FinishedRun {
-    /// Verdict and evidence. Where it is provisional, the watch has to linger and conclude before anything is built on it.
+    /// Verdict and evidence. If it is provisional, `watch` must linger and conclude before the verdict is used.
     pub outcome: Outcome,
-    /// The trace that was judged, the trigger's own span included; none where the test asks for none. Shared with the
-    /// watch, which copies it if a span comes late while it is held.
+    /// The trace that was judged, including the trigger's own span; none if the test collects no trace. It is shared with
+    /// `watch`, which copies it if a span arrives late while the caller holds it.
     pub trace: Option<Arc<Trace>>,
-    /// The trigger's own span, for the application's trace store; none where nothing was fired.
+    /// The trigger's own span, for the application's trace store; none if nothing was fired.
     pub trigger: Option<SpanData>,
-    /// How the trigger ended, with the secrets that the outcome does not show: outputs are taken from it.
+    /// How the trigger ended, including the secrets that the outcome masks: outputs are extracted from it.
     pub answer: Arc<Answer>,
-    /// What nobody may see, for whoever keeps the trace.
+    /// The secrets, for the caller that stores the trace.
     pub secrets: Secrets,
-    /// What this run has shown of the system.
+    /// The learned profile of this run: its observations about the system.
     pub seen: LearnedProfile,
-    /// Goes on to listen for spans that come too late; none where the test asks for no trace.
+    /// Continues to receive late spans; none if the test collects no trace.
     pub watch: Option<LateSpanMonitor>,
 }
 
-/// Why a run did not get to a verdict here.
+/// Why a run did not reach a verdict here.
 #[derive(Debug, Error)]
 pub enum RunError {
     /// The test cannot be resolved with these variables; nothing was sent.
     #[error(transparent)]
     Resolve(#[from] ResolveError),
-    /// The run is somebody else's now; nothing more may be sent or written.
+    /// Another worker owns the run now; this worker must not send or write anything more.
     #[error(transparent)]
     Lost(#[from] LeaseLost),
-    /// The trace outgrew what can be told apart.
+    /// The trace exceeds the number of spans that can be indexed.
     #[error(transparent)]
     Full(#[from] TraceFull),
 }
@@ -127,7 +126,7 @@ impl Faulty for RunError {
     }
 }
 
-/// Runs a test, or goes on with a run that another worker left.
+/// Runs a test, or continues a run that another worker left.
 pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunError> {
     let mut steps = Steps { ports, done: Vec::new() };
     let clock = Clock::new(ports.now());
@@ -135,7 +134,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
     let seed = seed(job.run_id);
     let (request, resolved) = steps.time(Step::Resolve, || resolve(&job, &seed))?;
     let attempt = job.progress.attempt().unwrap_or_else(|| mint(&request, ports));
-    // Listening starts before firing: a span that comes at once must find somebody.
+    // Listening starts before firing: a span that arrives at once must find a listener.
     let arrivals = match job.plan.skip_trace_collection() {
         true => None,
         false => Some(ports.spans(attempt.trace_id).await),
@@ -198,9 +197,9 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
     Ok(finished(outcome, judged.trace.clone(), seen, Some(watch)))
 }
 
-/// The answer as it may be told.
+/// Returns the answer with its secrets masked.
 async fn masked(share: &Share, resolved: &Arc<ResolvedPlan>, answer: &Arc<Answer>) -> Arc<Answer> {
-    // Where there is nothing to hide, it is the same.
+    // Without secrets the answer stays the same.
     if resolved.secrets().is_empty() {
         return Arc::clone(answer);
     }
@@ -208,7 +207,7 @@ async fn masked(share: &Share, resolved: &Arc<ResolvedPlan>, answer: &Arc<Answer
     share.run(move || Arc::new(resolved.secrets().masked(&answer))).await
 }
 
-/// The outcome of a test that asks for no trace: the answer decides it.
+/// Returns the outcome of a test that collects no trace: the response decides it.
 async fn without_trace<P: Ports>(subject: &Arc<Subject>, mut steps: Steps<'_, P>) -> Outcome {
     let judgement = steps.judge(&subject.judging, None, None).await;
     let analysis = subject.judging.analysis(None, None).await;
@@ -217,7 +216,7 @@ async fn without_trace<P: Ports>(subject: &Arc<Subject>, mut steps: Steps<'_, P>
     subject.outcome(steps.ports, &judged, (steps.done, subject.is_out_of_time())).await
 }
 
-/// What is fired, and what it is judged by.
+/// Resolves the request to fire, and the test that judges the run.
 fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, ResolvedPlan), ResolveError> {
     let asked = lang::request(job.plan, job.vars, seed, job.files)?;
     let mut resolved = lang::resolve(job.plan, job.vars, seed)?;
@@ -225,7 +224,7 @@ fn resolve(job: &Job<'_>, seed: &Seed) -> Result<(Request, ResolvedPlan), Resolv
     Ok((asked.request, resolved))
 }
 
-/// Settles the trace, judges it, and makes ready to listen on.
+/// Settles the trace, judges it, and prepares to listen for late spans.
 async fn trace<P: Ports>(
     gathering: TraceBuffer,
     (waiting, subject): (&SettleContext<'_>, &Arc<Subject>),
@@ -276,7 +275,7 @@ async fn trace<P: Ports>(
     Ok((Arc::new(judged), seen, watch))
 }
 
-/// What may be learned: nothing of a service that has a secret in its name, or in that of a peer.
+/// Removes from the learned profile each service that has a secret in its name or in the name of a peer.
 pub(crate) fn tellable(mut seen: LearnedProfile, secrets: &Secrets) -> LearnedProfile {
     let is_told = |name: &String| matches!(secrets.hide(name), Cow::Borrowed(_));
     seen.services.retain(|name, service| {
@@ -287,7 +286,7 @@ pub(crate) fn tellable(mut seen: LearnedProfile, secrets: &Secrets) -> LearnedPr
     seen
 }
 
-/// What the engine knows before the first span comes.
+/// Returns the rules that the engine knows before the first span arrives.
 fn rules(job: &Job<'_>, attempt: &Attempt, request: &Request, clock: Clock) -> Rules {
     let settle = job.plan.settle();
     let known = job.learned.tests.get(job.plan.id.as_str());
@@ -307,7 +306,7 @@ fn rules(job: &Job<'_>, attempt: &Attempt, request: &Request, clock: Clock) -> R
     }
 }
 
-/// Host and port that are called.
+/// Returns host and port that the trigger calls.
 fn target(request: &Request) -> Option<String> {
     match request {
         Request::Http(http) => settle::authority(&http.url),
@@ -315,7 +314,7 @@ fn target(request: &Request) -> Option<String> {
     }
 }
 
-/// The answer, unless the time of the whole run is up first.
+/// Returns the answer, unless the timeout of the complete run expires first.
 async fn in_time<P: Ports>(
     firing: impl Future<Output = Result<(Attempt, Answer), LeaseLost>>,
     attempt: Attempt,
@@ -333,15 +332,15 @@ async fn in_time<P: Ports>(
         }
     }
 }
-/// Where a run's functions of chance and time draw from: its id, which the record keeps. A worker that goes on with the
-/// run draws the same.
+/// Returns the seed of a run's random and time functions: the run id, which the database stores. A worker that continues the
+/// run computes the same values.
 pub fn seed(run: RunId) -> Seed {
     let mut random = [0; 32];
     random[..16].copy_from_slice(run.as_uuid().as_bytes());
     Seed { now: run.created(), random }
 }
 
-/// The ids of an attempt. A trace that somebody else makes has its id already.
+/// Mints the ids of an attempt. An external trace id is used as it is.
 fn mint<P: Ports>(request: &Request, ports: &P) -> Attempt {
     let (at, dice) = (ports.now(), ports.random());
     let [a, b, c, d, e, span @ ..] = dice;
@@ -357,7 +356,7 @@ fn mint<P: Ports>(request: &Request, ports: &P) -> Attempt {
     }
 }
 
-/// Fires the trigger if nobody did, and tells what the record will say from now on.
+/// Fires the trigger if no worker fired it yet, and returns the attempt and the answer that the database now holds.
 async fn fire<P: Ports>(
     progress: Progress,
     minted: Attempt,
@@ -395,7 +394,7 @@ fn tell<P: Ports>(ports: &P, what: What) {
     ports.tell(RunEvent { at: ports.now(), what });
 }
 
-/// The steps that are done, each with its times.
+/// The finished steps, each with its times.
 struct Steps<'a, P> {
     ports: &'a P,
     done: Vec<StepTime>,

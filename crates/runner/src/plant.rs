@@ -1,22 +1,22 @@
-//! Faults for the proof of settling to find: one at a time, and only in a build with the feature `planted`.
+//! Planted faults that the proof of settling must find: one at a time, and only in a build with the feature `planted`.
 //!
-//! `cargo xtask prove settle --faults` plants each of them and has to find it. Without the feature nothing of this is in
-//! the program.
+//! `cargo xtask prove settle --faults` plants each of them and must find it. Without the feature the program contains no part
+//! of this.
 
 /// A fault.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plant {
-    /// A call whose other side has not come keeps no trace open.
+    /// A call without its other side does not keep the trace open.
     EdgesOff,
     /// One run is enough to shorten a wait or a linger.
     LearnsEarly,
     /// A verdict does not linger.
     LingerOff,
-    /// A trace that began where a call was made speaks against nothing.
+    /// A trace that started at a call does not count as a lost context.
     DoubtsOff,
 }
 
-/// All of them, by the names that they are chosen by.
+/// All faults, by name.
 #[cfg(feature = "planted")]
 const ALL: &[(&str, Plant)] = &[
     ("edges-off", Plant::EdgesOff),
@@ -28,13 +28,13 @@ const ALL: &[(&str, Plant)] = &[
 #[cfg(feature = "planted")]
 static PLANTED: std::sync::OnceLock<Plant> = std::sync::OnceLock::new();
 
-/// The names of all faults.
+/// Returns the names of all faults.
 #[cfg(feature = "planted")]
 pub fn plants() -> impl Iterator<Item = &'static str> {
     ALL.iter().map(|(name, _)| *name)
 }
 
-/// Plants the fault of this name, once for the whole process, and tells whether there is one.
+/// Plants the fault of this name, once for the process, and returns whether it exists.
 #[cfg(feature = "planted")]
 pub fn plant(name: &str) -> bool {
     let found = ALL.iter().find(|(known, _)| *known == name);

@@ -1,53 +1,54 @@
-//! Where things are computed: judging, masking, reading and writing of what is large.
+//! The compute pool: judging, masking, decoding and encoding of large values.
 //!
-//! It takes long, and nobody who answers may wait for it: so it is done on threads of its own, so many at a time. Of these one
-//! owner has half at the most, and whoever waits is served in turn: however much one computes, others go on. On a
-//! server they give way to the threads that answer, where there are not enough cores for both.
+//! This work takes long and must not block the threads that serve requests. The pool therefore runs it on separate threads, N
+//! at a time. One owner gets at most half of the permits, and waiting owners are served in turn: the load of one owner does not
+//! stop the others. On a server the compute threads have a lower priority than the threads that serve requests, if there are
+//! not enough cores for both.
 //!
-//! Deliberately absent: a bound on how long something takes. What is judged has its own, counted in steps.
+//! Deliberately absent: a bound on the duration of a task. Judging has its own bound, counted in steps.
 
 use drivers::{priority::give_way, shares::Shares};
 use lang::Cancel;
 use model::Project;
 
-/// Threads that compute. A clone is the same.
+/// A pool of compute threads. A clone shares the same pool.
 #[derive(Clone, Debug)]
 pub struct Pool {
     places: Shares<Project>,
     gives_way: bool,
 }
 
-/// What one owner has of them.
+/// The share of one owner in a pool.
 #[derive(Clone, Debug)]
 pub struct Share(Option<(Pool, Project)>);
 
 impl Pool {
-    /// This many threads; two at the least.
+    /// Creates a pool with this many threads; two at least.
     pub fn new(threads: usize) -> Self {
         Self { places: Shares::new(threads), gives_way: false }
     }
 
-    /// The same, with threads that give way to all others of this process. They are the runtime's for what blocks: what else blocks
-    /// there must be short.
+    /// The same pool, with threads of a lower priority than all others of this process. They are the blocking threads of the
+    /// runtime: other blocking work there must be short.
     #[must_use]
     pub fn giving_way(self) -> Self {
         Self { gives_way: true, ..self }
     }
 
-    /// The share of an owner.
+    /// Returns the share of an owner.
     pub fn share(&self, owner: Project) -> Share {
         Share(Some((self.clone(), owner)))
     }
 }
 
 impl Share {
-    /// No places: what is computed holds whoever asks for it. For simulations, in which nobody else waits.
+    /// A share without permits: the caller computes inline and waits. For simulations, in which no other task waits.
     pub fn inline() -> Self {
         Self(None)
     }
 
-    /// Computes something as soon as there is a place. Dropped while it waits, it is never begun; dropped later, it is cancelled,
-    /// and its place is free when it ends.
+    /// Runs work as soon as a permit is free. If the future is dropped while it waits, the work never starts; if it is dropped
+    /// later, the work is cancelled and releases its permit when it ends.
     pub async fn run<T: Send + 'static>(&self, work: impl FnOnce() -> T + Send + 'static) -> T {
         let Some((pool, owner)) = &self.0 else { return work() };
         let permit = pool.places.acquire(owner).await;
@@ -55,7 +56,7 @@ impl Share {
         let cancel = CancelOnDrop::default();
         let cancelled = cancel.0.clone();
         let done = tokio::task::spawn_blocking(move || {
-            // It goes with the work, which goes on if nobody waits for it any more.
+            // The permit moves into the work, which continues if no task waits for it any more.
             let _permit = permit;
             if gives_way {
                 give_way();
@@ -66,14 +67,14 @@ impl Share {
             Ok(done) => done,
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => std::panic::resume_unwind(panic),
-                // The runtime is being shut down, and this task with it.
+                // The runtime is shutting down, and this task with it.
                 Err(_) => std::future::pending().await,
             },
         }
     }
 }
 
-/// Cancels when it is dropped, whether or not there is something left to cancel.
+/// Cancels on drop, whether or not any work is left to cancel.
 #[derive(Default)]
 struct CancelOnDrop(Cancel);
 
@@ -109,7 +110,7 @@ mod tests {
         use rustix::process::{getpriority_process, setpriority_process};
 
         let nice = || getpriority_process(None).expect("a thread has one");
-        // As a process that was started by `nice -n 3`: threads begin with the value of the thread that starts them.
+        // Like a process that was started with `nice -n 3`: a thread inherits the value of the thread that starts it.
         let begin = (nice() + 3).min(19);
         setpriority_process(None, begin).expect("a higher value is allowed");
         let equal = Pool::new(2);
@@ -135,7 +136,7 @@ mod tests {
             hogs.spawn(async move {
                 let work = move || {
                     running.fetch_add(1, Ordering::SeqCst);
-                    // It ends when the sender is gone.
+                    // It ends when the sender is dropped.
                     let _gone = gate.lock().expect("no panic").recv();
                 };
                 pool.share(project("alpha")).run(work).await;

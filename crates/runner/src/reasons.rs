@@ -1,21 +1,21 @@
-//! What may keep a run from being conclusive, in words: each reason with what to do about it.
+//! The reasons why a run may be inconclusive, as text: each with advice.
 //!
-//! Deliberately absent: why telemetry is missing, which is `diagnosis`'s.
+//! Deliberately absent: why telemetry is missing, which the module `diagnosis` explains.
 
 use lang::ResolvedPlan;
 use model::{Answer, Diagnosis, NoAnswerKind, Settlement, UnsettledReason};
 
 use crate::diagnosis;
 
-/// Why a run is open whose command failed.
+/// The reason of an inconclusive run with a failed command.
 const FAILURE_UNSAID: &str = "the command ended with a code other than 0, and the test does not say whether that is \
                               right: correct the command, or assert `response.status`";
 
-/// What is said of a run that its own timeout ended.
+/// The reason of a run that its own timeout ended.
 const OUT_OF_TIME: &str =
     "the run's own time was up (`--timeout`): give it more, or find out what took so long";
 
-/// What may keep a run from being conclusive, each with what to do about it.
+/// Returns the reasons why a run may be inconclusive, each with advice.
 pub(crate) fn reasons(
     resolved: &ResolvedPlan,
     answer: &Answer,
@@ -32,7 +32,7 @@ pub(crate) fn reasons(
     let is_waited =
         |settlement: &&Settlement| !settlement.unsettled.contains(&UnsettledReason::NotWaited);
     if let Some(settlement) = settlement.filter(is_waited) {
-        // Without an answer, that no span came is no further riddle.
+        // If the trigger got no response, missing spans need no further explanation.
         let is_news = |it: &&UnsettledReason| {
             (answer.is_answered() || **it != UnsettledReason::NoTelemetry)
                 && !diagnosis::is_explained(it, diagnoses)
@@ -42,7 +42,7 @@ pub(crate) fn reasons(
     reasons
 }
 
-/// The same of a run that its own time ended: what is missing may only be late, and no other limit was reached.
+/// Returns the reasons of a run that its own timeout ended: missing spans may only be late, and no other limit was reached.
 pub(crate) fn out_of_time(
     resolved: &ResolvedPlan,
     answer: &Answer,
@@ -81,7 +81,7 @@ fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
 
 fn reason(unsettled: &UnsettledReason) -> Option<String> {
     Some(match unsettled {
-        // The answer has said it already, and nobody says of a run that its trace is a part.
+        // The answer already explains the first, and a run never reports the others as a reason.
         UnsettledReason::NotAnswered | UnsettledReason::Partial | UnsettledReason::NotWaited => return None,
         UnsettledReason::ContextLost(calls) => format!(
             "the other side of {} calls began a trace of its own, the first is that of `{}`: let both sides pass the context \

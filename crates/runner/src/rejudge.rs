@@ -1,32 +1,31 @@
-//! Judging once more what a run has left, by another version of its test.
+//! Re-judges a stored run by another version of its test.
 //!
-//! Nothing is fired and nothing waited for: the answer, the trace and what is known of its wholeness are those of the
-//! record, so that an absence is decided as it was then. Deliberately absent: where they are kept, and a change of the
-//! run's own verdict.
+//! It fires nothing and waits for nothing: response, trace and settlement come from the database, so that absence is decided as
+//! it was in the run. Deliberately absent: their storage, and a change of the run's own verdict.
 
 use lang::{Evidence, Plan, ResolveError, ResolvedPlan, Vars};
 use model::{Answer, Outcome, RunId, Settlement, SpanId, Trace, UnsettledReason};
 
 use crate::{reasons::reasons, seed};
 
-/// What a run has left, and by what it is judged now.
+/// The stored results of a run, and the test that judges it now.
 #[derive(Debug)]
 pub struct RejudgeInput<'a> {
-    /// The run. Chance and time give what they gave it.
+    /// The run. Random and time functions return the values that they returned in the run.
     pub run_id: RunId,
     /// The compiled test.
     pub plan: &'a Plan,
     /// Values for its variables.
     pub vars: &'a Vars,
-    /// What the run ended with.
+    /// The stored outcome of the run.
     pub recorded: &'a Outcome,
-    /// The trace that it was judged by; none where it gathered none.
+    /// The trace that the run was judged by; none if it collected none.
     pub trace: Option<&'a Trace>,
     /// The trigger's span, as the attempt was recorded.
     pub trigger: Option<SpanId>,
 }
 
-/// What this test expects and the run did not get leaves it inconclusive, as it would have left the run.
+/// Marks the run inconclusive if this test expects spans that did not arrive, as the run itself would have done.
 fn expect(resolved: &ResolvedPlan, trace: &Trace, settlement: &mut Settlement) {
     let missing = resolved.expected_missing(trace);
     let is_known = |it: &UnsettledReason| matches!(it, UnsettledReason::ExpectedAbsent(_));
@@ -35,7 +34,7 @@ fn expect(resolved: &ResolvedPlan, trace: &Trace, settlement: &mut Settlement) {
     }
 }
 
-/// Judges once more. The outcome has no steps: who asks knows the time.
+/// Re-judges a run. The outcome has no steps: the caller knows the time.
 pub fn rejudge(again: &RejudgeInput<'_>) -> Result<Outcome, ResolveError> {
     let RejudgeInput { run_id, plan, vars, recorded, trace, trigger } = *again;
     let resolved = lang::resolve(plan, vars, &seed(run_id))?;

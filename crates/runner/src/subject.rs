@@ -1,4 +1,4 @@
-//! What a run is about, and its outcome: made once for the provisional verdict and once more for the final one.
+//! The subject of a run, and its outcome, which is built once for the provisional verdict and once for the final one.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::{
     settle::TraceBuffer,
 };
 
-/// What a run is about: all that its outcome is made of, but the trace.
+/// The subject of a run: all inputs of its outcome, except the trace.
 #[derive(Debug)]
 pub(crate) struct Subject {
     pub(crate) run_id: RunId,
@@ -25,29 +25,29 @@ pub(crate) struct Subject {
     pub(crate) test: String,
     pub(crate) attempt: Attempt,
     pub(crate) request: Request,
-    /// The answer without what nobody may see.
+    /// The answer without secrets.
     pub(crate) told: Arc<Answer>,
     pub(crate) judging: JudgementContext,
     pub(crate) started: Option<StartedProcesses>,
-    /// When the trigger was about to be fired.
+    /// The instant right before the trigger was fired.
     pub(crate) began: Instant,
-    /// When the whole run has to end.
+    /// The deadline of the complete run.
     pub(crate) ends: Option<Instant>,
 }
 
-/// What a trace came to.
+/// A judged trace.
 #[derive(Debug)]
 pub(crate) struct JudgedTrace {
     pub(crate) judgement: Judgement,
     pub(crate) trace: Option<Arc<Trace>>,
     pub(crate) settlement: Option<Settlement>,
-    /// What the analyzer says, where one applies.
+    /// The result of the analyzer, if one applies.
     pub(crate) analysis: Option<Analysis>,
 }
 
 impl Subject {
-    /// Adds what speaks against a trace that looks complete: spans that were lost or refused, a trace that the system does not
-    /// sample, and calls whose other side began a trace of its own.
+    /// Adds the evidence against a trace that looks complete: spans that were lost or refused, a trace that the system does not
+    /// sample, and calls for which the other side started a new trace.
     pub(crate) async fn add_doubts<P: Ports>(
         self: &Arc<Self>,
         ports: &P,
@@ -67,7 +67,7 @@ impl Subject {
         if ports.has_lost_spans(trace.id()) {
             add(settlement, SpansLost);
         }
-        // What presence has decided depends on nothing else.
+        // A verdict that the present spans decided depends on nothing else.
         if settlement.unsettled.contains(&NotWaited) {
             return Ok(());
         }
@@ -97,7 +97,7 @@ impl Subject {
         Ok(())
     }
 
-    /// Of these calls, those whose other side began a trace of its own. All that came from others is looked through.
+    /// Returns those of these calls for which the other side started a new trace. It searches all foreign exports.
     async fn lost_contexts<P: Ports>(
         self: &Arc<Self>,
         ports: &P,
@@ -116,7 +116,7 @@ impl Subject {
         self.judging.share.run(look).await
     }
 
-    /// The outcome of what was judged. Where the run was cut off by its own time, that is the reason for what is open.
+    /// Returns the outcome of a judged trace. If the run's timeout ended it, that is the reason for an inconclusive verdict.
     pub(crate) async fn outcome<P: Ports>(
         self: &Arc<Self>,
         ports: &P,
@@ -163,19 +163,19 @@ impl Subject {
             steps,
         };
         resolved.secrets().hide_all(outcome.said_mut());
-        // Which was masked when it came.
+        // The answer was masked when it arrived.
         outcome.answer = Some((*self.told).clone());
         outcome
     }
 
-    /// Whether further spans can change the verdict, and it has not lingered: presence decided neither that all holds nor that
-    /// something is broken.
+    /// Whether further spans can change the verdict, and it has not lingered: the present spans decided neither that all
+    /// assertions hold nor that one is broken.
     fn is_provisional(&self, judged: &JudgedTrace) -> bool {
         let is_complete = judged.settlement.as_ref().is_some_and(Settlement::is_whole);
         is_complete && !self.judging.resolved.is_final(&judged.judgement)
     }
 
-    /// Whether the time of the whole run is up.
+    /// Whether the timeout of the complete run expired.
     pub(crate) fn is_out_of_time(&self) -> bool {
         self.ends.is_some_and(|ends| ends <= Instant::now())
     }

@@ -1,22 +1,22 @@
-//! The graph of a suite: from what ended to what may start.
+//! The graph of a suite: computes the steps that may start from the steps that ended.
 //!
-//! A pure function, so that whoever runs a suite can keep what ended wherever it likes. Deliberately absent: running.
+//! A pure function, so that each caller can store the ended steps in its own way. Deliberately absent: running steps.
 
 use lang::Step;
 use model::Verdict;
 
-/// What may happen next in a suite.
+/// The next steps of a suite.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Next {
-    /// Steps that may start, or run already: all that they need has passed.
+    /// Steps that may start, or that already run: all steps that they need have passed.
     pub ready: Vec<usize>,
-    /// Steps that will never start: something that they need did not pass, or will never start itself.
+    /// Steps that will never start: a step that they need did not pass, or will never start itself.
     pub skipped: Vec<usize>,
 }
 
-/// What may happen next, given how each step ended; none for one that did not end.
+/// Returns the next steps, given the verdict of each step; none for a step that did not end.
 ///
-/// A step that was skipped may be told as inconclusive or as not ended: what needs it is skipped as well.
+/// A skipped step may be passed as inconclusive or as not ended: the steps that need it are skipped as well.
 pub fn next(steps: &[Step], ended: &[Option<Verdict>]) -> Next {
     let verdict = |step: usize| ended.get(step).copied().flatten();
     let mut users: Vec<Vec<usize>> = vec![Vec::new(); steps.len()];

@@ -1,7 +1,7 @@
 //! The trigger's own span: the root of the trace under test.
 //!
-//! It is made from what the record holds, so that a resumed run makes the same one. Its id was minted with
-//! the trace id. Deliberately absent: sending it anywhere.
+//! It is built from stored data, so that a resumed run builds the same one. Its id was minted with the trace id. Deliberately
+//! absent: exporting it.
 
 use std::time::Duration;
 
@@ -10,13 +10,13 @@ use model::{
     trace::{Kind, ResourceData, ScopeData, SpanData, Value},
 };
 
-/// The name under which it is selected. `Tracetest trigger` selects it too.
+/// The name by which a selector matches it. `Tracetest trigger` selects it too.
 pub const TRIGGER_SPAN_NAME: &str = "Qualitytrace trigger";
 
-/// Where the end of what a command wrote to its standard error stands.
+/// The attribute that holds the end of a command's standard error.
 const STDERR: &str = "qualitytrace.response.stderr";
 
-/// The span of this attempt and its answer; none where nothing was fired.
+/// Builds the span of this attempt and its answer; none if nothing was fired.
 pub fn trigger_span(attempt: &Attempt, request: &Request, answer: &Answer) -> Option<SpanData> {
     let mut span = SpanData::new(attempt.span_id, None, TRIGGER_SPAN_NAME);
     let mut add = |key: &str, value| span.attributes.push((key.to_owned(), value));
@@ -40,13 +40,13 @@ pub fn trigger_span(attempt: &Attempt, request: &Request, answer: &Answer) -> Op
             add("tracetest.response.body", body(&exit.stdout));
             add(STDERR, text(&exit.stderr));
         }
-        // That nobody answered is no error of the system's: what became of the request is not known.
+        // A missing response is no error of the system: the outcome of the request is unknown.
         Answer::NotFired | Answer::NoAnswer(_) => {}
     }
     span.kind = Kind::Client;
     span.flags = 1;
     span.start = attempt.at;
-    // As long as the exchange was measured to take; how long there was no answer is not known after a restart.
+    // The measured duration of the exchange. For a missing response the duration is unknown after a restart.
     let nanos = answer.duration_ns().unwrap_or(0);
     span.end = attempt.at.plus(Duration::from_nanos(nanos));
     Some(span)

@@ -1,7 +1,8 @@
-//! Listening on, after the verdict.
+//! Receives late spans after the verdict.
 //!
-//! While a verdict is provisional, what comes counts: [`LateSpanMonitor::linger`] listens until it is final, [`LateSpanMonitor::conclude`] judges
-//! once more. After the final verdict [`LateSpanMonitor::until`] judges what comes in the shadow, and tells if that comes to another one.
+//! While a verdict is provisional, spans that arrive count: [`LateSpanMonitor::linger`] listens until it is final, and
+//! [`LateSpanMonitor::conclude`] re-judges. After the final verdict [`LateSpanMonitor::until`] judges late spans without
+//! storing the result, and returns whether they lead to another verdict.
 
 use std::{future::Future, pin::pin, sync::Arc};
 
@@ -21,7 +22,7 @@ use crate::{
     tell, tellable,
 };
 
-/// A run that has its verdict, and still hears its spans.
+/// A run that has its verdict, and still receives its spans.
 #[derive(Debug)]
 pub struct LateSpanMonitor {
     pub(crate) gathering: TraceBuffer,
@@ -31,40 +32,40 @@ pub struct LateSpanMonitor {
     pub(crate) settlement: Settlement,
     pub(crate) verdict: Verdict,
     pub(crate) judged_at: Instant,
-    /// Whether the verdict has to linger.
+    /// Whether the verdict must linger.
     pub(crate) is_provisional: bool,
-    /// Whether the run's own time ended it.
+    /// Whether the run's own timeout ended it.
     pub(crate) is_cut: bool,
     /// The id of the test.
     pub(crate) test: String,
-    /// What the run has shown already.
+    /// The learned profile of the run so far.
     pub(crate) seen: LearnedProfile,
 }
 
-/// A run whose verdict is final.
+/// A run with a final verdict.
 #[derive(Debug)]
 pub struct FinalRun {
     /// The final outcome.
     pub outcome: Outcome,
     /// The trace by which it was judged.
     pub trace: Option<Arc<Trace>>,
-    /// What the run has shown of the system since its provisional verdict.
+    /// The learned profile of the run since its provisional verdict.
     pub seen: LearnedProfile,
 }
 
-/// What became of a run after its verdict.
+/// The result of the watch after the verdict.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WatchEnd {
-    /// What the spans that came late would have made of the verdict, if they would have changed it.
+    /// The verdict with the late spans, if it differs.
     pub overtaken: Option<Overtaken>,
-    /// What they have shown of the system, beyond what the run itself showed.
+    /// The learned profile of the late spans, in addition to that of the run.
     pub seen: LearnedProfile,
 }
 
-/// Of how many moments one is spent on judging.
+/// The share of time that is spent on judging: one part in this many.
 const JUDGING_SHARE: u32 = 20;
 
-/// Spans that came late and were not judged yet: when, and the number of the first.
+/// Late spans that were not judged yet: the arrival time and the number of the first.
 struct News {
     at: Instant,
     from: usize,
@@ -81,7 +82,7 @@ impl LateSpanMonitor {
         self
     }
 
-    /// Listens until the verdict is final, says so by `ready`, and goes on until `end`. What comes is taken in.
+    /// Listens until the verdict is final, calls `ready`, and continues until `end`. Spans that arrive are added to the trace.
     pub async fn linger(mut self, ready: impl FnOnce(), end: impl Future<Output = ()>) -> Self {
         let arrivals = &mut self.arrivals;
         self.gathering = match self.is_provisional {
@@ -94,7 +95,7 @@ impl LateSpanMonitor {
         self
     }
 
-    /// The final outcome, from the provisional one and what came since. Tells the verdict.
+    /// Returns the final outcome, from the provisional one and the spans that arrived since. Reports the verdict as an event.
     pub async fn conclude<P: Ports>(
         &mut self,
         provisional: Outcome,
@@ -141,13 +142,13 @@ impl LateSpanMonitor {
         Ok(concluded)
     }
 
-    /// What is known of the trace when its linger is over.
+    /// Returns the settlement of the trace at the end of its linger.
     async fn settlement_now(&self) -> Settlement {
         let LingerState { judging, clock, expects, answered, .. } = &self.lingering;
         let now = clock.now();
         let engine = &self.gathering.engine;
         let mut settlement = self.gathering.settlement(*answered, now);
-        // What keeps on coming has not lingered.
+        // A trace that still receives spans has not lingered.
         if settlement.is_whole() && engine.final_at().is_none_or(|at| at > now) {
             settlement.unsettled.push(UnsettledReason::NotQuiet);
         }
@@ -172,7 +173,7 @@ impl LateSpanMonitor {
         Some(Arc::new(JudgedTrace { judgement, trace: Some(trace), settlement, analysis }))
     }
 
-    /// The provisional verdict, and what came after it.
+    /// Returns the provisional verdict, and the spans that arrived after it.
     fn superseded(&self, verdict: Verdict, spans: u64) -> SupersededVerdict {
         let judged_at = self.lingering.clock.at(self.judged_at);
         let first = self.gathering.first_late();
@@ -185,7 +186,7 @@ impl LateSpanMonitor {
         }
     }
 
-    /// Once spans came later than the quiet of their service, they may again.
+    /// Learns that spans of a service arrived after its quiet period: they may do so again.
     fn learn_superseded(&self, superseded: &SupersededVerdict, seen: &mut LearnedProfile) {
         if let (Some(after), Some(service)) = (superseded.after_ns, &superseded.service) {
             let late = self.quiet_needed(service, after);
@@ -193,12 +194,12 @@ impl LateSpanMonitor {
         }
     }
 
-    /// What the run has shown since its provisional verdict, and the longest gap of all of it.
+    /// Returns the learned profile since the provisional verdict, with the longest gap between arrivals of the run.
     fn seen_in_all(&self) -> LearnedProfile {
         let mut seen = self.seen_late(None);
         let engine = &self.gathering.engine;
         let is_longer = engine.gap() > engine.known_gap();
-        // A run that did not linger may have missed a gap, and shows none that is too long.
+        // A run that did not linger may have missed a longer gap, but a gap that it did see is real.
         if self.is_provisional || is_longer {
             let test = LearnedTest::of_run(engine.gap(), self.is_provisional);
             seen.tests.insert(self.test.clone(), test);
@@ -210,7 +211,7 @@ impl LateSpanMonitor {
         &self.subject.judging
     }
 
-    /// Listens until `end`, and tells whether what came would have changed the verdict.
+    /// Listens until `end`, and returns whether the spans that arrived would have changed the verdict.
     pub async fn until(mut self, end: impl Future<Output = ()>) -> WatchEnd {
         let mut end = pin!(end);
         let (mut overtaken, mut news) = (None, None);
@@ -230,7 +231,7 @@ impl LateSpanMonitor {
                     }
                 },
             }
-            // What has come together is judged together.
+            // Spans that arrived together are judged together.
             while let Some(arrival) = self.arrivals.waiting() {
                 self = self.take(arrival, &mut news).await;
             }
@@ -243,7 +244,7 @@ impl LateSpanMonitor {
             }
         }
         let mut seen = self.seen_late(overtaken.as_ref());
-        // Later than the verdict was final: the next run waits for it.
+        // The span arrived after the final verdict: the next run waits for it.
         let gap = self.gathering.engine.gap();
         if gap > shown {
             seen.tests.insert(self.test.clone(), LearnedTest::of_run(gap, false));
@@ -265,7 +266,7 @@ impl LateSpanMonitor {
         self
     }
 
-    /// What has become of the verdict with all that has come.
+    /// Re-judges the verdict with all spans that arrived.
     async fn judge(&self, before: Option<Overtaken>, news: &News) -> Option<Overtaken> {
         if self.is_final() {
             return None;
@@ -288,7 +289,7 @@ impl LateSpanMonitor {
         Some(Overtaken { verdict, spans, after_ns, service })
     }
 
-    /// What is known of the trace by now. What was whole is judged as whole: nobody waits a second time.
+    /// Returns the current settlement of the trace. A complete trace stays complete: the run does not wait a second time.
     async fn settlement_after(&self, trace: &Arc<Trace>) -> Settlement {
         let mut settlement = self.settlement.clone();
         if settlement.is_whole() {
@@ -312,7 +313,7 @@ impl LateSpanMonitor {
         settlement
     }
 
-    /// What the late spans have shown: above all, how late they were.
+    /// Returns the learned profile of the late spans: above all, how late they were.
     fn seen_late(&self, overtaken: Option<&Overtaken>) -> LearnedProfile {
         if self.gathering.engine.spans() == self.settlement.spans {
             return LearnedProfile::default();
@@ -332,14 +333,14 @@ impl LateSpanMonitor {
         tellable(seen, self.judging().resolved.secrets())
     }
 
-    /// The quiet after which the run would have seen what overtook it.
+    /// Returns the quiet period with which the run would have received the late spans.
     fn quiet_needed(&self, service: &str, after_ns: u64) -> u64 {
         let processes = self.settlement.processes.iter().filter(|it| it.service == service);
         let silent = processes.map(|process| process.silent_ns).max();
         silent.unwrap_or(self.settlement.waited_ns).saturating_add(after_ns)
     }
 
-    /// Whether presence decided everything: that stays decided.
+    /// Whether the present spans decided everything: that decision stays.
     fn is_final(&self) -> bool {
         self.settlement.unsettled.contains(&UnsettledReason::NotWaited)
     }

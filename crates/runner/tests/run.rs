@@ -1,7 +1,7 @@
-//! The life of a run, on a clock and with a world that the test holds.
+//! The life cycle of a run, with a clock and an environment that the test controls.
 //!
-//! The ports are made by hand: a real system cannot be told to answer at one exact moment and to send its
-//! spans at another. The whole thread with real parts is `crates/cli/tests/thread.rs`.
+//! The ports are written by hand: a real system cannot be made to respond at one exact time and to send its spans at another.
+//! `crates/cli/tests/thread.rs` tests a complete run with real parts.
 
 use std::{sync::Mutex, time::Duration};
 
@@ -20,11 +20,11 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-/// A world under the test's hand.
+/// An environment that the test controls.
 struct World {
     began: Instant,
     answer: Answer,
-    /// Spans as (milliseconds after the trigger's answer, id, parent, name); the parent 0 is the trigger.
+    /// Spans as (milliseconds after the trigger's response, id, parent, name); the parent 0 is the trigger.
     spans: Vec<(u64, u8, u8, &'static str)>,
     lease: Result<(), LeaseLost>,
     record: Result<(), LeaseLost>,
@@ -108,7 +108,7 @@ impl Ports for World {
                     return;
                 }
             }
-            // The stream stays open, as a receiver's does.
+            // The stream stays open, like that of a receiver.
             sleep(Duration::from_secs(3600)).await;
             drop(sender);
         };
@@ -207,7 +207,7 @@ async fn a_run_listens_records_fires_settles_and_judges_in_this_order() {
     assert_eq!(world.log(), order);
     let settlement = finished.outcome.settlement.expect("a trace was asked for");
     assert!(settlement.is_whole() && settlement.spans == 2, "{settlement:?}");
-    // 300 ms to the last span, then the second of quiet that the test asks for, and not a moment longer.
+    // 300 ms to the last span, then the declared quiet period of one second, and no longer.
     assert!((1300..1310).contains(&(settlement.waited_ns / 1_000_000)), "{settlement:?}");
     let trace = finished.trace.expect("kept");
     assert_eq!(trace.len(), 3, "the trigger's span is in it");
@@ -216,8 +216,8 @@ async fn a_run_listens_records_fires_settles_and_judges_in_this_order() {
 
 #[tokio::test(start_paused = true)]
 async fn a_trace_that_is_not_whole_concludes_nothing_from_absence() {
-    // (spans, what keeps the trace from being whole, how many seconds that takes: where nothing at all came, nothing is
-    // concluded either, so that nobody waits for the deadline)
+    // (spans, why the trace is not complete, how many seconds the run takes: if no span arrives at all, nothing is concluded,
+    // so the run does not wait for the deadline)
     let orphan = SpanId::from_bytes([2; 8]).expect("not zero");
     let endless: Vec<_> = (0..30).map(|n| (n * 500, n as u8 + 10, 0, "cart")).collect();
     let cases = [
@@ -253,7 +253,7 @@ async fn a_parent_that_comes_late_closes_the_trace() {
 async fn the_trigger_span_that_comes_back_is_the_same_span() {
     let world =
         World::new(&[(5, 1, 0, "cart"), (6, 14, 99, "query"), (8, 7, 99, "Qualitytrace trigger")]);
-    // The minted span id is drawn from bytes that are all 7, so the third span bears it.
+    // The minted span id consists of bytes that are all 7, so the third span has it.
     let finished = world.run(Progress::New).await.expect("a verdict");
     let trace = finished.trace.expect("kept");
     let triggers = trace.spans().filter(|span| span.name() == "Qualitytrace trigger");
@@ -293,7 +293,7 @@ async fn what_was_answered_is_judged_on_the_recorded_answer() {
     );
 }
 
-/// Whoever listened all along hears no less because another worker goes on.
+/// A listener that never stopped receives all spans, even if another worker continues the run.
 #[tokio::test(start_paused = true)]
 async fn a_resumed_run_concludes_where_nothing_was_lost() {
     let world = World::new(&[(5, 1, 0, "cart"), (6, 14, 99, "query")]);
@@ -332,7 +332,7 @@ async fn nothing_is_sent_that_is_not_recorded_or_not_ours() {
 
 #[tokio::test(start_paused = true)]
 async fn without_an_answer_silence_is_believed_soon() {
-    // Twice the quiet, not the whole timeout; and not at all where nothing was sent.
+    // Twice the quiet period, not the complete timeout; and no wait at all if nothing was sent.
     let cases =
         [(NoAnswerKind::Connection, 2, "connection broke"), (NoAnswerKind::Refused, 0, "start it")];
     for (kind, seconds, words) in cases {
@@ -362,7 +362,7 @@ async fn where_another_server_received_spans_absence_is_open() {
     let words = &outcome.reasons[0];
     assert!(words.contains("`quality-2:11633`") && words.contains("one server"), "{words}");
 
-    // Who cannot find out concludes nothing, and leaves the run to the next.
+    // A worker that cannot query the other servers concludes nothing, and leaves the run to the next worker.
     world.others = Err(LeaseLost("the database is away".to_owned()));
     let lost = world.run(Progress::New).await.expect_err("no verdict");
     assert!(matches!(lost, RunError::Lost(_)), "{lost}");

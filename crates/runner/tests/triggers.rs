@@ -23,12 +23,12 @@ use tokio::{
     time::Instant,
 };
 
-/// A world in which only the trigger is real.
+/// An environment in which only the trigger is real.
 struct World {
     began: Instant,
     triggers: Triggers,
     keys: KeyRing,
-    /// What came of traces, until the run asks for it.
+    /// The spans of traces, until the run requests them.
     spans: Mutex<Vec<(TraceId, Bytes)>>,
     /// Keeps the streams of spans open.
     senders: Mutex<Vec<mpsc::Sender<Arrival>>>,
@@ -128,7 +128,7 @@ fn vars() -> Vars {
     }
 }
 
-/// A server that answers once with all that it was sent.
+/// Starts a server that responds once with all bytes that it received.
 async fn echo(tasks: &mut JoinSet<()>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
     let address = listener.local_addr().expect("an address");
@@ -143,7 +143,7 @@ async fn echo(tasks: &mut JoinSet<()>) -> String {
     format!("http://{address}")
 }
 
-/// What is computed from a secret for the request is shown nowhere, though the system says it back; judged is what it said.
+/// A value that is computed from a secret for the request is never shown, though the system echoes it; it is still judged.
 #[tokio::test]
 async fn a_file_is_sent_and_no_secret_comes_back() {
     let mut tasks = JoinSet::new();
@@ -211,7 +211,7 @@ outputs:
     );
 }
 
-/// Commands: what is said of their end, and the verdict.
+/// Commands: the reported exit status, and the verdict.
 #[tokio::test]
 async fn a_command_is_judged_by_its_end() {
     let script = "printf '{\"id\": 7}'; printf no >&2; exit";
@@ -223,7 +223,7 @@ async fn a_command_is_judged_by_its_end() {
         (0, "response.duration < 10s", Verdict::Passed),
         (0, "response.header.content-type exists", Verdict::Failed),
         (0, "", Verdict::Passed),
-        // A failure of which the test says nothing passes nothing.
+        // A failure that no assertion covers is never a pass.
         (3, "", Verdict::Inconclusive),
     ];
     for (code, claim, verdict) in cases {
@@ -247,7 +247,7 @@ trace: [{claims}]
     }
 }
 
-/// A command's span tells of its end like that of a request, and no secret that the command writes is shown.
+/// A command's span reports its end like that of a request, and no secret that the command writes is shown.
 #[tokio::test]
 async fn a_command_has_its_span_and_keeps_secrets() {
     let folder = std::env::temp_dir().join(format!("qualitytrace-{}", std::process::id()));
@@ -299,7 +299,7 @@ async fn where_no_command_is_run_the_run_says_so() {
     assert!(answer.message.contains("a server runs no commands"), "{}", answer.message);
 }
 
-/// A trace that somebody else makes: its id is the run's, and no span of ours is in it.
+/// An external trace id: it is the id of the run's trace, and the trace contains no span of ours.
 #[tokio::test]
 async fn a_trace_that_is_there_is_judged_as_it_is() {
     let id: TraceId = "0af7651916cd43dd8448eb211c80319c".parse().expect("an id");

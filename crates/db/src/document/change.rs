@@ -1,4 +1,4 @@
-//! Documents applied, provisioned and deleted.
+//! Applying, provisioning and deleting documents.
 
 use model::{DocumentKind, Project, TestId, Timestamp};
 use sqlx::PgConnection;
@@ -6,13 +6,13 @@ use sqlx::PgConnection;
 use super::{AppliedDocument, ApplyOptions, NewDocument, Precondition, word};
 use crate::{Db, DbError, run::nanos, secret::SealedDocumentId};
 
-/// The number of the lock that those who provision hold.
+/// The key of the advisory lock that provisioning holds.
 const PROVISION_LOCK: i64 = 0x7175_616c_0001;
 
-/// Who applies: whoever does it last owns the document.
+/// The source of a document: the last one to apply it owns it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// Somebody, by a request.
+    /// A request.
     Request,
     /// The server's own files.
     Provision,
@@ -30,9 +30,9 @@ impl Precondition {
 }
 
 impl Db {
-    /// Keeps documents, all of them or none, and tells what became of each, in their order.
+    /// Stores documents, all of them or none, and returns the result of each, in their order.
     ///
-    /// The version of a document rises if and only if it differs from the current one.
+    /// The version of a document increases if and only if its content differs from the current one.
     pub async fn apply(
         &self,
         documents: &[NewDocument],
@@ -44,8 +44,8 @@ impl Db {
         Ok(applied)
     }
 
-    /// Keeps exactly these of all documents that were ever kept by this call, and deletes the others; tells what became
-    /// of each, and how many were deleted. What came in another way, or was applied over in another way, is left alone.
+    /// Stores exactly these documents of all that this call has ever stored, and deletes the others; returns the result of each,
+    /// and how many were deleted. Documents that a request applied, or applied over, are left unchanged.
     pub async fn provision(
         &self,
         documents: &[NewDocument],
@@ -82,7 +82,7 @@ impl Db {
         Ok((applied, deleted))
     }
 
-    /// Deletes a document. Runs keep the version of the test that they started with.
+    /// Deletes a document. Runs keep the test version that they started with.
     pub async fn delete(
         &self,
         project: &Project,
@@ -142,7 +142,7 @@ impl Db {
         Ok(AppliedDocument { version, changed: true })
     }
 
-    /// Whether a version says the same. What cannot be opened is not the same: it is written anew.
+    /// Whether a version has the same content. A version that cannot be opened differs: the document is written again.
     async fn is_same(
         &self,
         connection: &mut PgConnection,
@@ -166,7 +166,7 @@ impl Db {
         Ok(stored.is_ok_and(|stored| stored == new.document))
     }
 
-    /// The version of a document that is there, held against others until the transaction ends.
+    /// Returns the version of an existing document, and locks its row until the transaction ends.
     async fn held_version(
         &self,
         connection: &mut PgConnection,
@@ -222,7 +222,7 @@ impl Db {
             )
             .execute(&mut *connection)
             .await?;
-            // A secret that was deleted is nowhere.
+            // A deleted secret is not kept in any version.
             sqlx::query!(
                 "delete from document_versions
                  where project = $1 and kind = $2 and document_id = $3 and sealed is not null",
@@ -238,21 +238,21 @@ impl Db {
     }
 }
 
-/// What was last kept under an id.
+/// The last stored state of an id.
 struct Last {
     version: i32,
     is_deleted: bool,
 }
 
-/// The documents with their places, in an order that all who apply follow: of two who apply the same ones, one waits for
-/// the other, and never both for each other. A document that stands twice keeps its order.
+/// Returns the documents with their indexes, in an order that all callers follow: of two callers that apply the same documents,
+/// one waits for the other, and they never deadlock. A document that occurs twice keeps its order.
 fn in_lock_order(documents: &[NewDocument]) -> Vec<(usize, &NewDocument)> {
     let mut ordered: Vec<(usize, &NewDocument)> = documents.iter().enumerate().collect();
     ordered.sort_by_key(|(_, one)| (one.project.as_str(), one.kind.as_str(), one.id.as_str()));
     ordered
 }
 
-/// What was last kept, version 0 for nothing, held against others who apply the same document until the transaction ends.
+/// Returns the last stored state, version 0 for none, and locks it against other writers until the transaction ends.
 async fn lock(
     connection: &mut PgConnection,
     new: &NewDocument,

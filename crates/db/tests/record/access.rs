@@ -133,7 +133,7 @@ fn a_change_is_noted_before_and_answered_after() {
     });
 }
 
-/// The migration comes to a record that has runs in it.
+/// The migration runs on a database that has runs in it.
 #[test]
 fn the_tables_come_to_a_record_with_rows() {
     scratch::with(|scratch| async move {

@@ -1,4 +1,4 @@
-//! Answers: sealed until the verdict, and large ones read apart from their row.
+//! Responses: sealed until the verdict, and large ones read apart from their row.
 
 use db::{Db, DbError, RunCompletion};
 use model::{Answer, Body, Exit, Outcome, Progress, RunId, Verdict};
@@ -8,7 +8,7 @@ use crate::scratch::{
     self, LEASE, NO_LEASE, Scratch, answer, at, attempt, outcome, project, raw, take,
 };
 
-/// A run that has this answer in the record.
+/// Creates a run that has this response in the database.
 async fn answered(scratch: &Scratch, db: &Db, answer: &Answer) -> RunId {
     scratch.apply("a").await;
     let run = scratch.accept(1).await;
@@ -19,14 +19,14 @@ async fn answered(scratch: &Scratch, db: &Db, answer: &Answer) -> RunId {
     run
 }
 
-/// What a column of the run's row holds.
+/// Returns the content of a column of the run's row.
 async fn column(scratch: &Scratch, run: RunId, column: &str) -> Option<Vec<u8>> {
     let query = format!("select {column} from runs where id = $1");
     let row = sqlx::query(sqlx::AssertSqlSafe(query)).bind(run.as_uuid());
     row.fetch_one(&mut raw(&scratch.connect).await).await.expect("there").get(0)
 }
 
-/// An answer that is six times as large as JSON.
+/// A response that is six times as large when encoded as JSON.
 fn large(code: i32) -> Answer {
     let stdout = Body::Text("\u{1}".repeat(300_000).into());
     Answer::Exit(Exit { code, stdout, stderr: String::new(), duration_ns: 1 })

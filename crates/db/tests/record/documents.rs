@@ -1,4 +1,4 @@
-//! Documents of every kind: applied, read, listed, deleted, provisioned; and what is sealed of them.
+//! Documents of every kind: applied, read, listed, deleted, provisioned, sealed.
 
 use db::{AppliedDocument, ApplyOptions, Db, DbError, NewDocument, Precondition};
 use model::{DocumentKind, Fault, Faulty, TestId};
@@ -179,7 +179,7 @@ fn provisioning_leaves_exactly_its_own() {
         assert_eq!((applied.len(), deleted), (3, 0));
         let (again, deleted) = db.provision(&first, at(7)).await.expect("provisioned");
         assert!(again.iter().all(|it| !it.changed && it.version == 1) && deleted == 0);
-        // A person takes one of them over.
+        // A person applies one of them over the provisioned version.
         apply(&db, new(gate, "two", "mine now"), Precondition::Anything).await.expect("applied");
         let (_, deleted) =
             db.provision(&[new(suite, "three", "3")], at(8)).await.expect("provisioned");

@@ -1,4 +1,4 @@
-//! Lists of runs: what is in them, and that they cost the same however long the history is.
+//! Lists of runs: their content, and that their cost does not depend on the length of the history.
 
 use std::{
     future::poll_fn,
@@ -26,7 +26,7 @@ async fn end(scratch: &Scratch, verdict: Verdict) -> RunId {
     taken.run_id
 }
 
-/// Drops something when it is woken after so many polls; whether it had ended by then.
+/// Drops a future when it is woken after `polls` polls; returns whether it had completed by then.
 async fn broken_off(work: impl Future, polls: u32) -> bool {
     let (mut work, mut left) = (pin!(work), polls);
     let step = |context: &mut Context<'_>| {
@@ -39,7 +39,7 @@ async fn broken_off(work: impl Future, polls: u32) -> bool {
     poll_fn(step).await
 }
 
-/// Whoever asks may go away at any moment, and what others write on the same connections is still committed.
+/// A caller may cancel a request at any moment, and later writes on the same connections are still committed.
 #[test]
 fn a_list_that_is_broken_off_leaves_no_transaction_open() {
     with(|scratch| async move {
@@ -48,7 +48,7 @@ fn a_list_that_is_broken_off_leaves_no_transaction_open() {
         let db = Db::connect(&one).await.expect("connected");
         let all = RunFilter { project: project(), limit: 500, ..RunFilter::default() };
         let mut written = 0;
-        // On a busy machine an answer may be there at the second poll already: then there is another round.
+        // On a busy machine the response may be there at the second poll already: then the test tries again.
         for _ in 0..50 {
             let mut polls = 1;
             while !broken_off(db.runs(&all), polls).await {
@@ -104,7 +104,7 @@ fn runs_are_listed_by_what_is_asked() {
     });
 }
 
-/// Every statement of a list, with the values that it is asked with.
+/// Every list statement, with its values.
 const STATEMENTS: [(&str, &str); 5] = [
     (include_str!("../../queries/history/newest.sql"), "'default', $FROM, $UNTIL, 50"),
     (include_str!("../../queries/history/of_test.sql"), "'default', $FROM, $UNTIL, 50, 'shop'"),
@@ -122,7 +122,7 @@ const STATEMENTS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Pages that a list of fifty may touch: its rows, and the way to them in the index of each month.
+/// Pages that a list of fifty may read: its rows, and the path to them in the index of each month.
 const PAGES_MAX: u64 = 400;
 
 #[test]
@@ -141,7 +141,7 @@ fn lists_go_by_an_index_however_long_the_history_is() {
         sqlx::query(fill).execute(&mut raw).await.expect("filled");
         sqlx::query("analyze").execute(&mut raw).await.expect("analyzed");
         for (number, (statement, values)) in STATEMENTS.iter().enumerate() {
-            // As a driver asks: prepared, and with a plan that does not know the values.
+            // As a driver executes it: prepared, and with a generic plan.
             let values = values
                 .replace("$FROM", "'00000000-0000-0000-0000-000000000000'")
                 .replace("$UNTIL", "'ffffffff-ffff-ffff-ffff-ffffffffffff'");
@@ -164,13 +164,13 @@ fn lists_go_by_an_index_however_long_the_history_is() {
     });
 }
 
-/// Pages that a part of a plan has looked at, with all below it.
+/// The pages that a plan node and its children have read.
 fn pages(plan: &Value) -> u64 {
     let of = |key: &str| plan[key].as_u64().unwrap_or(0);
     of("Shared Hit Blocks") + of("Shared Read Blocks")
 }
 
-/// Whether a table is read from its begin; one without rows, such as the default one, may be.
+/// Whether a plan scans a table sequentially; a table without rows, such as the default one, may be scanned.
 fn reads_all(plan: &Value) -> bool {
     let is_scan = plan["Node Type"].as_str().is_some_and(|it| it.contains("Seq Scan"));
     let below = plan["Plans"].as_array();

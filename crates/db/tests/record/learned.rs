@@ -1,4 +1,4 @@
-//! What runs have shown, kept for the next.
+//! Learned profiles, stored for later runs.
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ fn a_run_is_given_the_gaps_of_its_own_test() {
         let known = scratch.take(LEASE).await.learned;
         assert_eq!(known.tests, [("shop".to_owned(), shop.clone())].into());
 
-        // What cannot be read is learned again, and keeps no run from being taken.
+        // An unreadable profile is learned again, and does not prevent the lease of a run.
         let damage = "update learned_tests set learned = '{\"of\": \"a later version\"}'";
         sqlx::query(damage).execute(&mut scratch.raw().await).await.expect("damaged");
         scratch.accept(2).await;
@@ -82,7 +82,7 @@ fn a_run_is_given_what_was_learned() {
         scratch.db.learn(&project(), &[seen("a\"b", 5)]).await.expect("learned");
         assert_eq!(scratch.take(LEASE).await.learned, seen("a\"b", 5));
 
-        // What cannot be read is learned again, and keeps no run from being taken.
+        // An unreadable profile is learned again, and does not prevent the lease of a run.
         let damage = "update learned set learned = '{\"of\": \"a later version\"}'";
         sqlx::query(damage).execute(&mut scratch.raw().await).await.expect("damaged");
         scratch.accept(3).await;

@@ -1,4 +1,4 @@
-//! One owner at a time, and what an owner leaves to the next.
+//! One owner at a time, and the state that an owner leaves to the next.
 
 use std::collections::BTreeSet;
 
@@ -167,7 +167,7 @@ async fn write(db: &Db, run: RunId, epoch: i64, write: Write) -> Result<(), DbEr
     }
 }
 
-/// Everything the record holds of its runs, their events and traces.
+/// Returns all stored rows of runs, events and traces.
 async fn everything(scratch: &Scratch) -> String {
     let all = "select concat((select string_agg(runs::text, '|') from runs),
                              (select string_agg(events::text, '|' order by n) from events),
@@ -195,7 +195,7 @@ async fn assert_repeats(scratch: &Scratch, run: RunId, epoch: i64, writes: &[Wri
 
 #[test]
 fn a_worker_that_lost_its_run_writes_nothing() {
-    // How far the run is decides which of the conditions hold, so each write is tried at each point.
+    // The progress of the run decides which conditions hold, so the test tries each write at each point.
     let steps = [Write::Attempted, Write::Answered, Write::Provisional];
     for done in [&[][..], &steps[..1], &steps[..2], &steps] {
         scratch::with(|scratch| async move {

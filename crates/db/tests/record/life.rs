@@ -1,4 +1,4 @@
-//! What a run is started with, how it is stopped, and what becomes of its verdict.
+//! The start values of a run, its stop request, and its verdict.
 
 use std::time::Duration;
 

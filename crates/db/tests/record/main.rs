@@ -1,4 +1,4 @@
-//! The record against a real Postgres, one database for each test.
+//! Tests of the database crate against a real Postgres, with one database for each test.
 
 mod access;
 mod answers;

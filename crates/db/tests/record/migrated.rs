@@ -10,7 +10,7 @@ use crate::scratch::{self, LEASE, answer, attempt, outcome, project, run_id};
 
 static ALL: Migrator = sqlx::migrate!();
 
-/// What a version of the record before this one left: a test, and a run at each point of its life.
+/// The rows of a database at migration 0001: a test, and a run in each state.
 const OF_0001: &str = "
     insert into tests values ('default', 'shop', 1, 'tests/shop.yaml');
     insert into test_versions values ('default', 'shop', 1, 'Shop', 'a');
@@ -29,7 +29,7 @@ fn quoted(value: &impl serde::Serialize) -> String {
     serde_json::to_string(value).expect("it can be written").replace('\'', "''")
 }
 
-/// Empties a database, and brings it to the form of this migration.
+/// Empties a database, and migrates it up to this migration.
 async fn migrate_to(raw: &mut PgConnection, last: usize) {
     for statement in ["drop schema public cascade", "create schema public"] {
         sqlx::query(statement).execute(&mut *raw).await.expect("emptied");

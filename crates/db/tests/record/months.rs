@@ -1,4 +1,4 @@
-//! Months: made ahead, dropped when they are over.
+//! Monthly partitions: created ahead, dropped after the retention period.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::scratch::{Scratch, at, with};
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// In which table each run is.
+/// Returns the table of each run.
 async fn tables(scratch: &Scratch) -> Vec<String> {
     let mut raw = scratch.raw().await;
     let asked = "select tableoid::regclass::text from runs order by id";
@@ -58,7 +58,7 @@ fn months_are_made_ahead_and_dropped_when_they_are_over() {
                 "traces_2027_03"
             ]
         );
-        // What is 60 days old is of November; that month is not over yet. Of the traces it is.
+        // Runs that are 60 days old are from November; that month has not expired yet. For the traces it has.
         assert_eq!(dropped, ["traces_2026_11", "traces_2026_12"]);
         assert_eq!(deleted, 0);
         let dropped = upkeep(&scratch, later.plus(20 * DAY), keep).await.dropped;

@@ -1,16 +1,16 @@
-//! A verdict that lingers: one provisional, then one final, whoever dies in between.
+//! A verdict that lingers: one provisional, then one final, whichever worker dies in between.
 
 use db::{DbError, LeaseRequest, RunCompletion, RunFilter, State};
 use model::{Progress, RunEvent, RunId, Verdict, What};
 
 use crate::scratch::{self, LEASE, NO_LEASE, Scratch, answer, at, attempt, outcome, project};
 
-/// What is told with a provisional verdict.
+/// The events of a provisional verdict.
 fn lingers(verdict: Verdict) -> [RunEvent; 1] {
     [RunEvent { at: at(5), what: What::Provisional { verdict } }]
 }
 
-/// A run that was answered, and its epoch.
+/// Creates a run that has its response, and returns its epoch.
 async fn answered(scratch: &Scratch, lease: std::time::Duration) -> (RunId, i64) {
     scratch.apply("a").await;
     let run = scratch.accept(1).await;
@@ -20,7 +20,7 @@ async fn answered(scratch: &Scratch, lease: std::time::Duration) -> (RunId, i64)
     (run, epoch)
 }
 
-/// How often each of the two kinds of verdicts was told.
+/// Returns the verdicts in the events: the provisional ones and the final ones.
 async fn verdicts(scratch: &Scratch, run: RunId) -> (Vec<Verdict>, Vec<Verdict>) {
     let events = scratch.db.events(&project(), run, 0, 100).await.expect("asked");
     let (mut provisional, mut last) = (Vec::new(), Vec::new());

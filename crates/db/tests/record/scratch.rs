@@ -1,4 +1,4 @@
-//! A database for one test, made before it and dropped after it, and the values that tests write into it.
+//! A database for one test, created before it and dropped after it, and the values that tests write into it.
 
 use std::{
     future::Future,
@@ -21,24 +21,24 @@ use tokio::runtime::Runtime;
 /// Longer than any test.
 pub(crate) const LEASE: Duration = Duration::from_secs(600);
 
-/// A lease that is over when it begins.
+/// A lease that expires when it begins.
 pub(crate) const NO_LEASE: Duration = Duration::ZERO;
 
 /// Bytes of a trace in these tests.
 pub(crate) const TRACE_BYTES_MAX: usize = 1 << 20;
 
-/// A database of its own, migrated.
+/// A database for one test, migrated.
 pub(crate) struct Scratch {
     pub(crate) db: Db,
     pub(crate) connect: Connect,
 }
 
-/// Runs `test` with a database of its own.
+/// Runs `test` with its own database.
 pub(crate) fn with<F: Future<Output = ()>>(test: impl FnOnce(Scratch) -> F) {
     let runtime = Runtime::new().expect("a runtime can be made");
     let server = server();
     let name = database_name();
-    // A process that was killed leaves its databases behind, and its number may come again.
+    // A killed process leaves its databases behind, and its process id may be reused.
     runtime.block_on(admin(&server, format!("drop database if exists {name} with (force)")));
     runtime.block_on(admin(&server, format!("create database {name}")));
     let connect = Connect { dbname: name.clone(), ..server.clone() };
@@ -56,7 +56,7 @@ pub(crate) fn with<F: Future<Output = ()>>(test: impl FnOnce(Scratch) -> F) {
 }
 
 impl Scratch {
-    /// A connection past `Db`, to break things and to look behind it.
+    /// Opens a connection past `Db`, to damage rows and to inspect them.
     pub(crate) async fn raw(&self) -> PgConnection {
         raw(&self.connect).await
     }
@@ -66,20 +66,20 @@ impl Scratch {
         apply(&self.db, new_test(document)).await
     }
 
-    /// Accepts a run of that test; `number` makes its id, and its age.
+    /// Accepts a run of that test; `number` determines its id and its age.
     pub(crate) async fn accept(&self, number: u32) -> RunId {
         let run = new_run(number);
         self.db.create_run(&run).await.expect("accepted");
         run.id
     }
 
-    /// Takes a run that must be there.
+    /// Leases a run that must exist.
     pub(crate) async fn take(&self, lease: Duration) -> RunLease {
         let taken = take(&self.db, "worker", lease).await.expect("asked");
         taken.expect("there is a run to take")
     }
 
-    /// The same record, which seals under the first of these keys.
+    /// Returns the same database, which seals under the first of these keys.
     pub(crate) fn sealing(&self, keys: &[u8]) -> Db {
         let keys: Vec<_> = keys.iter().map(|byte| (format!("key-{byte}"), [*byte; 32])).collect();
         let keys = keys.iter().map(|(name, key)| (name.as_str(), key));
@@ -87,19 +87,19 @@ impl Scratch {
         self.db.clone().with_secrets(SecretKeys::new(keys, world))
     }
 
-    /// How far a run had come, with its answer.
+    /// Returns the progress of a run, with its response.
     pub(crate) async fn progress(&self, taken: &RunLease) -> Progress {
         self.db.progress(taken).await.expect("it is there")
     }
 
-    /// Takes up to so many runs, of which as many as `host_max` may go to one host.
+    /// Leases up to `runs_max` runs, with at most `host_max` active runs against one host.
     pub(crate) async fn take_many(&self, runs_max: usize, host_max: usize) -> RunLeases {
         let taking = LeaseRequest { runs_max, host_max, ..taking("worker", LEASE) };
         self.db.take(&taking).await.expect("asked")
     }
 }
 
-/// Takes one run, where there is one.
+/// Leases one run, where there is one.
 pub(crate) async fn take(
     db: &Db,
     worker: &str,
@@ -110,7 +110,7 @@ pub(crate) async fn take(
     Ok(took.runs.into_iter().next())
 }
 
-/// Renews one lease, and tells since when the run is asked to stop.
+/// Renews one lease, and returns when the run was requested to stop.
 pub(crate) async fn renew(
     db: &Db,
     run: RunId,
@@ -188,7 +188,7 @@ pub(crate) fn run_id(number: u32) -> RunId {
     RunId::new(at(u64::from(number)), [7; 10])
 }
 
-/// A moment with nanoseconds, which the record must keep.
+/// A time with nanoseconds, which the database must preserve.
 pub(crate) fn at(secs: u64) -> Timestamp {
     Timestamp::from_nanos(1_794_708_000_123_456_789 + secs * 1_000_000_000)
 }
@@ -201,7 +201,7 @@ pub(crate) fn attempt() -> Attempt {
     }
 }
 
-/// An answer of which every character must come back.
+/// A response with characters that must all be read back.
 pub(crate) fn answer() -> Answer {
     Answer::Response(Response {
         status: 201,
@@ -233,18 +233,18 @@ pub(crate) fn outcome(run: RunId, verdict: Verdict) -> Outcome {
 
 async fn admin(server: &Connect, statement: String) {
     let mut connection = raw(server).await;
-    // The only part of the statement that is not a literal is a name made below.
+    // The only part of the statement that is not a literal is a name that is generated below.
     sqlx::query(AssertSqlSafe(statement)).execute(&mut connection).await.expect("done");
 }
 
-/// A name that no other test, and no other run of the tests on the same server, has.
+/// Returns a name that no other test, and no other test run on the same server, has.
 fn database_name() -> String {
     static NUMBER: AtomicU32 = AtomicU32::new(0);
     let number = NUMBER.fetch_add(1, Ordering::Relaxed);
     format!("record_{}_{number}", std::process::id())
 }
 
-/// The server that the environment names.
+/// The server that the environment variables name.
 #[expect(clippy::disallowed_methods, reason = "the harness is the main of these tests")]
 fn server() -> Connect {
     let url = std::env::var("QUALITYTRACE_TEST_POSTGRES").expect(
@@ -255,7 +255,7 @@ fn server() -> Connect {
         host: options.get_host().to_owned(),
         port: options.get_port(),
         user: options.get_username().to_owned(),
-        // sqlx does not give back the one in the URL.
+        // sqlx does not return the password of the URL.
         password: std::env::var("QUALITYTRACE_TEST_POSTGRES_PASSWORD").unwrap_or_default(),
         dbname: options.get_database().unwrap_or("postgres").to_owned(),
         pool_max: 8,

@@ -1,4 +1,4 @@
-//! The rows of servers: who is there, who was, and who may enter.
+//! The rows of servers: which are present, which were, and which may register.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use db::{Db, KeyConflict, NewServer, OtherServer, Side};
 use crate::scratch;
 
 const COUNTS_FOR: Duration = Duration::from_secs(600);
-/// A row that does not count any more when it is written.
+/// A row that has expired when it is written.
 const OVER: Duration = Duration::ZERO;
 
 fn server(number: u8, minting: &str, known: &[&str]) -> NewServer {
@@ -26,7 +26,7 @@ async fn enter(db: &Db, server: &NewServer) {
     assert_eq!(db.enter_server(server, COUNTS_FOR).await.expect("asked"), None);
 }
 
-/// The others that count, and those that did.
+/// Returns the other servers that count, and those that did.
 async fn others(db: &Db, of: u8) -> (Vec<String>, Vec<String>) {
     let others = db.other_servers([of + 100; 16], 10).await.expect("asked");
     let (counting, gone): (Vec<_>, Vec<_>) =
@@ -54,7 +54,7 @@ fn a_row_counts_until_its_servers_end_and_stays_after_it() {
         assert_eq!(others(db, 1).await, (vec![], named(&["server-2"])), "who has left is seen");
         assert!(!db.heartbeat(two.id, two.process, COUNTS_FOR).await.expect("asked"), "for good");
 
-        // What does not receive spans is nobody's loss.
+        // A server that does not receive spans cannot lose any.
         let roles = vec!["api".to_owned()];
         enter(db, &NewServer { roles, ..server(3, "a", &["a"]) }).await;
         assert_eq!(others(db, 1).await.0, Vec::<String>::new());
@@ -67,11 +67,11 @@ fn a_server_that_comes_back_has_the_row_that_it_had() {
         let db = &scratch.db;
         let killed = server(1, "a", &["a"]);
         enter(db, &killed).await;
-        // It was killed, so that its row still counts; the next process is no other server.
+        // It was killed, so its row still counts; the next process is not another server.
         let next = NewServer { process: [9; 16], ..killed.clone() };
         enter(db, &next).await;
         assert_eq!(db.other_servers(next.process, 10).await.expect("asked"), []);
-        // Had it lived on, with a copy of its data directory beside it: each would see the other at its next heartbeat.
+        // Had it survived, beside a copy of its data directory, each would see the other at its next heartbeat.
         let seen = db.other_servers(killed.process, 10).await.expect("asked");
         assert_eq!(seen.len(), 1, "{seen:?}");
         assert!(!db.heartbeat(killed.id, killed.process, COUNTS_FOR).await.expect("asked"));
@@ -91,10 +91,10 @@ fn a_row_that_was_not_renewed_is_over() {
         let seen = db.other_servers(two.process, 10).await.expect("asked");
         assert!(!seen[0].gone_for.is_zero(), "{seen:?}");
         assert!(!db.heartbeat(one.id, one.process, COUNTS_FOR).await.expect("asked"));
-        // Meanwhile another one has entered, with other keys.
+        // Meanwhile another server has registered, with other keys.
         assert!(db.enter_server(&one, COUNTS_FOR).await.expect("asked").is_some());
 
-        // Long after any run that it could matter to, nobody needs it.
+        // Long after any run that could need it, the row is deleted.
         let long_ago = "update servers set counts_until = counts_until - interval '8 days'";
         sqlx::query(long_ago).execute(&mut scratch.raw().await).await.expect("aged");
         enter(db, &server(3, "b", &["b"])).await;

@@ -1,4 +1,4 @@
-//! How work is shared: between projects, and against one host.
+//! The distribution of work: between projects, and against one host.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -20,7 +20,7 @@ fn named(project: &str) -> Project {
     project.parse().expect("a project")
 }
 
-/// A test of the project against the host, and so many runs of it, the first one with this number.
+/// Applies a test of the project against the host, and queues a run of it for each number.
 async fn queue(scratch: &Scratch, project: &str, host: &str, numbers: std::ops::Range<u32>) {
     let id = format!("on-{}", host.replace([':', '.'], "-"));
     let test = NewTest {
@@ -71,7 +71,7 @@ fn a_project_with_much_to_do_does_not_keep_others_waiting() {
             "as equal as can be, and no place stays empty"
         );
 
-        // Who has the fewest in flight goes first, one at a time as well.
+        // The project with the fewest active runs goes first, also with one run at a time.
         for run in first.iter().chain(&second).filter(|run| run.project == named("busy")) {
             end(&scratch, run).await;
         }
@@ -115,7 +115,7 @@ fn a_host_gets_no_more_runs_than_its_bound_and_holds_up_nobody_else() {
 
 #[test]
 fn runs_that_hang_leave_slots_and_hosts_to_other_projects() {
-    // Whether the bound is that of the worker or that of a host.
+    // The bound of the worker, or that of a host.
     for host in ["", "slow:80"] {
         scratch::with(|scratch| async move {
             queue(&scratch, "hog", host, 0..40).await;
@@ -194,7 +194,7 @@ fn however_many_take_at_once_the_bound_holds_and_each_run_has_one_owner() {
     });
 }
 
-/// The plan of `take`, with a long history and a long queue: it may look at nothing but its two indexes.
+/// The plan of `take`, with a long history and a long queue: it may read nothing but its two indexes.
 #[test]
 fn taking_looks_at_open_runs_only() {
     scratch::with(|scratch| async move {
@@ -207,7 +207,7 @@ fn taking_looks_at_open_runs_only() {
         for statement in [history, queued, "vacuum analyze runs"] {
             sqlx::query(statement).execute(&mut raw).await.expect("done");
         }
-        // A connection tells what it did when it ends, and what made the tables has scanned them.
+        // A connection reports its statistics when it closes, and the connection that filled the tables has scanned them.
         scratch.db.close().await;
         let scratch = Scratch {
             db: Db::connect(&scratch.connect).await.expect("connected"),
@@ -226,7 +226,7 @@ fn taking_looks_at_open_runs_only() {
     });
 }
 
-/// Sequential scans of runs so far.
+/// Returns the number of sequential scans of runs so far.
 async fn scans(raw: &mut PgConnection) -> i64 {
     let scans = "select sum(seq_scan)::bigint from pg_stat_user_tables where relname like 'runs%'";
     sqlx::query("select pg_stat_force_next_flush()").execute(&mut *raw).await.expect("told");

@@ -44,7 +44,7 @@ fn of_many_who_apply_the_same_one_makes_the_version() {
     });
 }
 
-/// A test with a number for an id.
+/// A test with a numbered id.
 fn numbered(number: u32, document: &str) -> NewTest {
     NewTest { id: format!("test-{number}").parse().expect("a test id"), ..new_test(document) }
 }

@@ -1,4 +1,4 @@
-//! Traces: the same bytes back, within the bound.
+//! Traces: read back byte for byte, within the bound.
 
 use db::{DbError, OtlpTrace, RunCompletion, State};
 use model::{Fault, Faulty, RunId, Verdict};

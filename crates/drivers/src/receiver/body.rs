@@ -1,4 +1,4 @@
-//! The bodies of requests, read within limits, and those of answers.
+//! Bodies of requests, read within limits, and bodies of responses.
 
 use std::{
     convert::Infallible,
@@ -15,34 +15,34 @@ use tokio::time::timeout;
 
 use super::{connection::LISTEN_ON, error::ExportError, room::Room};
 
-/// How much memory is set aside for a message on its sender's word alone.
+/// The maximum memory that is reserved for a message by its announced length alone.
 const RESERVE_BYTES_MAX: usize = 256 * 1024;
 
-/// An answer: some bytes, and behind them what gRPC says last.
+/// The body of a response: some bytes, and optional gRPC trailers.
 #[derive(Debug, Default)]
 pub(super) struct Reply {
     data: Option<Bytes>,
     trailers: Option<Box<HeaderMap>>,
 }
 
-/// What limits the reading of a body.
+/// The limits for reading a body.
 pub(super) struct Limit<'a, 'r> {
     pub(super) bytes_max: usize,
-    /// Bytes that stand before the message and are not counted with it.
+    /// Bytes that precede the message and do not count toward its limit.
     pub(super) head_bytes: usize,
     pub(super) room: &'a mut Room<'r>,
 }
 
-/// Reads a body to its end. One that comes in one piece is not copied.
+/// Reads a body to its end. A body in one chunk is not copied.
 ///
-/// `announced` tells from the first piece how many bytes there will be; it is no more than a hint.
+/// `announced` computes the expected length from the first chunk; it is only a hint.
 pub(super) async fn read(
     mut body: Incoming,
     limit: Limit<'_, '_>,
     announced: impl FnOnce(&[u8]) -> usize,
 ) -> Result<Bytes, ExportError> {
     let Limit { bytes_max, head_bytes, room } = limit;
-    // What is announced as too large is not kept at all.
+    // A body that is announced as too large is not buffered at all.
     if body.size_hint().lower() > (bytes_max + head_bytes) as u64 {
         listen_on(&mut body).await;
         return Err(ExportError::TooLarge(bytes_max));
@@ -72,7 +72,7 @@ pub(super) async fn read(
     Ok(announced.map_or(whole.into(), |(only, _)| only))
 }
 
-/// Reads a body that nobody wants, unless it is too large for that.
+/// Reads and discards a body, unless it is too large.
 pub(super) async fn pass_over(mut body: Incoming, bytes_max: usize) -> Result<(), ExportError> {
     let mut len = 0;
     while body.size_hint().lower() <= bytes_max as u64
@@ -84,13 +84,13 @@ pub(super) async fn pass_over(mut body: Incoming, bytes_max: usize) -> Result<()
     Ok(())
 }
 
-/// Reads what a refused client still sends, for a while, or its system would discard our words.
+/// Reads the rest of a refused request for a while; otherwise the client's system would discard our response.
 async fn listen_on(body: &mut Incoming) {
     let passing = async { while matches!(next(body).await, Ok(Some(_))) {} };
     timeout(LISTEN_ON, passing).await.ok();
 }
 
-/// The next bytes, if there are more.
+/// Returns the next non-empty chunk, if there is one.
 async fn next(body: &mut Incoming) -> Result<Option<Bytes>, ExportError> {
     while let Some(frame) = body.frame().await {
         let frame = frame.map_err(|error| ExportError::Broken(error.to_string()))?;

@@ -1,4 +1,4 @@
-//! What every [`Sink`] has to do, as a suite that each implementation's tests run.
+//! The requirements of every [`Sink`], as a suite that the tests of each implementation run.
 
 use std::future::Future;
 
@@ -8,19 +8,19 @@ use otlp::Batch;
 
 use super::{LostSignal, Sender, Sink};
 
-/// What the suite needs to know of the sink that it is run on.
+/// The facts about the sink that the suite needs.
 #[derive(Clone, Copy, Debug)]
 pub struct Facts {
     /// A trace that the sink waits for.
     pub wanted: TraceId,
-    /// A trace that it does not.
+    /// A trace that it does not wait for.
     pub foreign: TraceId,
-    /// More bytes than it holds of one trace.
+    /// More bytes than the sink accepts for one trace.
     pub too_many_bytes: usize,
 }
 
-/// Runs the suite on an empty sink. `held` tells what the sink gives out of the wanted trace, as many batches as
-/// asked for; `lost` tells how often it knows that some of the trace's were lost.
+/// Runs the suite on an empty sink. `held` returns this many batches that the sink delivers for the wanted trace; `lost`
+/// returns how many losses of the trace the sink has counted.
 pub async fn conforms<S, F>(
     sink: &S,
     facts: Facts,
@@ -45,7 +45,7 @@ pub async fn conforms<S, F>(
     sink.lost_unread(sender, LostSignal::Spans);
     assert!(lost() > told, "and so is one that may be anybody's");
     let told = lost();
-    // A sender that did not hear the acknowledgement offers everything again, here behind what can never be held.
+    // A sender that did not receive the acknowledgement sends everything again, here after a batch that can never be accepted.
     let too_large = batch(Bytes::from(vec![0; facts.too_many_bytes]));
     let again = sink.accept(vec![too_large, batch(first.clone())], sender).await;
     again.expect("to offer again what can never be held would not help");

@@ -1,7 +1,7 @@
 //! One connection, from its first byte to its last: TLS or not, HTTP/1.1 or HTTP/2.
 //!
-//! Which of the two it is stands in the first bytes, whatever TLS has agreed on: every client of HTTP/2 begins with the
-//! same words. Deliberately absent: an upgrade from HTTP/1.1 to HTTP/2, which no exporter asks for.
+//! The first bytes decide which version it is, whatever ALPN negotiated: every HTTP/2 client starts with the same preface.
+//! Deliberately absent: an upgrade from HTTP/1.1 to HTTP/2, which no exporter requests.
 
 use std::{
     convert::Infallible,
@@ -40,37 +40,37 @@ use super::{
     stats::add,
 };
 
-/// What every HTTP/2 client says first.
+/// The connection preface of every HTTP/2 client.
 const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// What a client is told that speaks something else.
+/// The response to a client that uses another protocol.
 const GARBAGE: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
     content-length: 62\r\n\r\nthis port takes OTLP over gRPC and HTTP, and this was neither\n";
 
-/// The first byte of a client that wants TLS.
+/// The first byte of a TLS client.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// Exports under way on one connection.
+/// The maximum number of concurrent exports on one connection.
 const STREAMS_MAX: u32 = 32;
 
-/// How large a piece of a message may be. A sender that makes use of it spares both sides copies.
+/// The maximum size of an HTTP/2 frame. Large frames save copies on both sides.
 const FRAME_BYTES_MAX: u32 = 256 * 1024;
 
-/// How often a silent peer is asked whether it is there, and how long it may take to say so.
+/// The interval of keep-alive pings on a silent connection, and the timeout of their acknowledgement.
 const PING_INTERVAL: Duration = Duration::from_secs(30);
 const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How long what a refused client still sends is read, so that it can hear why.
+/// How long the rest of a refused request is read, so that the client can receive the response.
 pub(super) const LISTEN_ON: Duration = Duration::from_secs(1);
 
-/// What connections have in common.
+/// The state that connections share.
 pub(super) struct Server<S> {
     pub(super) intake: Arc<Intake<S>>,
     pub(super) tls: Option<TlsAcceptor>,
 }
 
-/// What the first bytes of a connection are.
+/// The protocol that the first bytes of a connection indicate.
 enum Greeting {
     Http1,
     Http2,
@@ -78,7 +78,7 @@ enum Greeting {
     Garbage,
 }
 
-/// A stream of which some bytes were read already.
+/// A stream from which some bytes were already read.
 struct Replay<T> {
     said: [u8; PREFACE.len()],
     at: usize,
@@ -94,7 +94,7 @@ impl<S: Sink> Server<S> {
     /// Serves one connection.
     pub(super) async fn serve(self: Arc<Self>, stream: TcpStream, stopped: watch::Receiver<()>) {
         add(&self.intake.watch.connections, 1);
-        // Answers are small, and nothing follows them that they could wait for.
+        // Responses are small, and no data follows for which they could wait.
         stream.set_nodelay(true).ok();
         let peer = stream.peer_addr().map_or(Ipv4Addr::UNSPECIFIED.into(), |peer| peer.ip());
         let Some(tls) = &self.tls else { return self.greet(stream, peer, stopped).await };
@@ -105,7 +105,7 @@ impl<S: Sink> Server<S> {
         };
         match accepted {
             Ok(Ok(stream)) => self.greet(stream, peer, stopped).await,
-            // Who only looks whether the port is open says nothing.
+            // A client that only probes whether the port is open is not reported.
             Ok(Err(error)) if error.kind() == io::ErrorKind::UnexpectedEof => {}
             Ok(Err(error)) => {
                 self.intake.not_understood(&format!("no TLS session with a client: {error}"));
@@ -164,7 +164,7 @@ impl<S: Sink> Server<S> {
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
         let streams = Streams::default();
-        // A stream has a task of its own, which may outlive this one.
+        // A stream has its own task, which may outlive this one.
         let heard = Arc::new(RequestCounts::default());
         let (intake, hearing) = (Arc::clone(&self.intake), Arc::clone(&heard));
         let service = service_fn(move |request| {
@@ -179,13 +179,13 @@ impl<S: Sink> Server<S> {
             .keep_alive_interval(PING_INTERVAL)
             .keep_alive_timeout(PING_TIMEOUT)
             .serve_connection(TokioIo::new(stream), service);
-        // How a connection ends is its peer's affair.
+        // How a connection ends is not reported.
         drive(connection, stopped, silence).await.ok();
         streams.join().await;
     }
 }
 
-/// Answers a request, by what it says it is.
+/// Responds to a request, by its version and content type.
 async fn respond<S: Sink>(
     intake: &Intake<S>,
     peer: IpAddr,
@@ -199,19 +199,19 @@ async fn respond<S: Sink>(
     }
 }
 
-/// Tells a client that it is wrong here.
+/// Sends the response for an unknown protocol.
 async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
     let told = async {
         stream.write_all(GARBAGE).await?;
         stream.shutdown().await?;
-        // What the client still sends is read, or its system would discard our words.
+        // Reads the rest of the client's data; otherwise its system would discard our response.
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
     };
     timeout(LISTEN_ON, told).await.ok();
 }
 
 impl<T: AsyncRead + Unpin> Replay<T> {
-    /// Reads until it is clear what is spoken, which hyper would wait for without end. None where nothing is.
+    /// Reads until the protocol is clear, which hyper would wait for without end. Returns none if the client sends nothing.
     async fn greeting(&mut self) -> Option<Greeting> {
         while self.len < PREFACE.len() && self.said[..self.len] == PREFACE[..self.len] {
             match self.stream.read(&mut self.said[self.len..]).await {
@@ -222,7 +222,7 @@ impl<T: AsyncRead + Unpin> Replay<T> {
         Some(match self.said {
             said if said == *PREFACE => Greeting::Http2,
             [TLS_HANDSHAKE, ..] => Greeting::Tls,
-            // Every method that is in use is written so.
+            // Every HTTP method in use is written in capital letters.
             [first, ..] if first.is_ascii_uppercase() => Greeting::Http1,
             _ => Greeting::Garbage,
         })
@@ -292,7 +292,7 @@ where
 {
     fn execute(&self, stream: F) {
         let mut tasks = self.lock();
-        // Those that have ended are let go here, or a long connection would keep them all.
+        // Removes finished tasks here; otherwise a long connection would keep all of them.
         while tasks.try_join_next().is_some() {}
         tasks.spawn(async move {
             stream.await;

@@ -1,4 +1,4 @@
-//! Why a request was not answered with what it asked for, and how that is said over HTTP and over gRPC.
+//! Why an export request failed, and how HTTP and gRPC report it.
 
 use std::time::Duration;
 
@@ -8,10 +8,10 @@ use thiserror::Error;
 
 use super::SinkError;
 
-/// When a sender that was refused for want of room should come back.
+/// How long a sender that was refused for lack of room should wait before it retries.
 pub(super) const RETRY_AFTER: Duration = Duration::from_secs(1);
 
-/// Why a request was not answered with what it asked for.
+/// Why an export request failed.
 #[derive(Debug, Error)]
 pub(super) enum ExportError {
     #[error(
@@ -66,7 +66,7 @@ pub(super) enum ExportError {
     Late(Duration),
 }
 
-/// The codes of gRPC that are used here, by their numbers.
+/// The gRPC status codes in use, by number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Code {
     InvalidArgument = 3,
@@ -108,7 +108,7 @@ impl ExportError {
             Self::Type(_) | Self::Broken(_) | Self::Undecodable(_) | Self::Json(_) => {
                 Code::InvalidArgument
             }
-            // Without a time to come back this says that it will never fit.
+            // Without a retry delay, this code states that the request will never fit.
             Self::TooLarge(_) | Self::TooIntricate(_) => Code::ResourceExhausted,
             Self::Refused(_) | Self::NoRoom(_) | Self::Late(_) | Self::TokenUnread => {
                 Code::Unavailable
@@ -118,7 +118,7 @@ impl ExportError {
         }
     }
 
-    /// Whether some of the request may not have been read, so that nothing can follow it on its connection.
+    /// Whether a part of the request may be unread, so that the connection cannot be reused.
     pub(super) fn may_be_unread(&self) -> bool {
         matches!(
             self,
@@ -132,7 +132,7 @@ impl ExportError {
         )
     }
 
-    /// When to send the same again, if that can help.
+    /// Returns when to retry the same request, if that can help.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         (self.code() == Code::Unavailable).then_some(RETRY_AFTER)
     }

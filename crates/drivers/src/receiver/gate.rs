@@ -1,6 +1,6 @@
-//! Who may send: decided by somebody else from what a request shows, before anything of its body is read.
+//! The gate: a callback authorizes a sender by its request headers, before its body is read.
 //!
-//! Deliberately absent: what a token is. A receiver without a gate takes from everyone.
+//! Deliberately absent: the definition of a token. A receiver without a gate accepts exports from every sender.
 
 use std::{fmt, future::Future, net::IpAddr, pin::Pin, sync::Arc};
 
@@ -9,11 +9,11 @@ use model::{Project, Secret};
 
 use super::error::ExportError;
 
-/// The headers of those who cannot say `authorization`.
+/// Headers for clients that cannot set `authorization`.
 const API_KEYS: [HeaderName; 2] =
     [HeaderName::from_static("x-api-key"), HeaderName::from_static("api-key")];
 
-/// Asks somebody whether a sender may send.
+/// Authorizes senders by a callback.
 #[derive(Clone)]
 pub struct Gate {
     ask: Arc<AskFn>,
@@ -25,19 +25,19 @@ type OriginFn = dyn Fn(IpAddr, &HeaderMap) -> IpAddr + Send + Sync;
 type AskFn =
     dyn Fn(Option<Secret>, IpAddr) -> Pin<Box<dyn Future<Output = Entry> + Send>> + Send + Sync;
 
-/// Whoever sends, as far as it says what may become of it: whose runs it reaches.
+/// The sender of an export, by the projects of the runs that it reaches.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Sender {
     projects: Option<Arc<[Project]>>,
 }
 
 impl Sender {
-    /// One that reaches the runs of every project.
+    /// A sender that reaches the runs of every project.
     pub fn of_all() -> Self {
         Self::default()
     }
 
-    /// One that reaches the runs of these projects.
+    /// A sender that reaches the runs of these projects.
     pub fn of(projects: impl IntoIterator<Item = Project>) -> Self {
         let mut projects: Vec<_> = projects.into_iter().collect();
         projects.sort_unstable();
@@ -45,7 +45,7 @@ impl Sender {
         Self { projects: Some(projects.into()) }
     }
 
-    /// The projects whose runs it reaches; none for all of them.
+    /// Returns the projects of the runs that it reaches; none means all projects.
     pub fn projects(&self) -> Option<&[Project]> {
         self.projects.as_deref()
     }
@@ -59,19 +59,19 @@ impl Sender {
 /// Whether a sender may send.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
-    /// It may.
+    /// The sender may send.
     Allowed(Sender),
-    /// It may not: what it shows is no token, or not any more.
+    /// The sender may not: it has no token, or the token is invalid, expired or revoked.
     Refused,
-    /// It may not: its token is good, and its role is not one that sends.
+    /// The sender may not: its token is valid, but its role may not send.
     Forbidden,
-    /// Nobody can say now; it is told to come back.
+    /// The decision is not possible now; the sender should retry.
     Later,
 }
 
 impl Gate {
-    /// A gate that asks this function, with the token that a request shows: the one behind `Bearer` in `authorization`,
-    /// else the whole of `x-api-key` or `api-key`; none where there is none; and from where. It is asked for each export.
+    /// Creates a gate that calls this function for each export, with the optional token and the source address. The token is
+    /// the one after `Bearer` in `authorization`, else the complete value of `x-api-key` or `api-key`.
     pub fn new<F>(ask: impl Fn(Option<Secret>, IpAddr) -> F + Send + Sync + 'static) -> Self
     where
         F: Future<Output = Entry> + Send + 'static,
@@ -80,7 +80,7 @@ impl Gate {
         Self { ask, origin: Arc::new(|peer, _| peer) }
     }
 
-    /// The same, which asks about the address that this function finds from the peer of the connection and the headers.
+    /// The same gate, with a function that computes the source address from the peer of the connection and the headers.
     #[must_use]
     pub fn with_origin(
         self,
@@ -89,7 +89,7 @@ impl Gate {
         Self { origin: Arc::new(origin), ..self }
     }
 
-    /// Lets a request in, or says why not.
+    /// Authorizes a request, or returns why not.
     pub(super) async fn pass(
         &self,
         headers: &HeaderMap,
@@ -107,7 +107,7 @@ impl Gate {
     }
 }
 
-/// The token that a request shows.
+/// Returns the token of a request.
 fn shown(headers: &HeaderMap) -> Option<Secret> {
     let bearer = headers.get(AUTHORIZATION).and_then(|value| {
         let (scheme, token) = value.to_str().ok()?.trim().split_once(' ')?;

@@ -1,8 +1,8 @@
 //! OTLP over gRPC: one message in, one message out.
 //!
-//! A call is a request whose body is a message behind five bytes of head, and whose answer ends with a status in
-//! trailers, or has it among its headers where it has no message. That is all of gRPC that an export needs, so it is
-//! written here, over the same HTTP/2 connection that serves everything else (record 0011).
+//! A call is a request with a body that is a message after a prefix of five bytes. Its response ends with a status in trailers,
+//! or has the status in its headers if it has no message. An export needs no more of gRPC, so it is implemented here, over the
+//! same HTTP/2 connection that serves everything else (ADR 0011).
 
 use std::{net::IpAddr, time::Duration};
 
@@ -20,10 +20,10 @@ use super::{
     pack::Encoding,
 };
 
-/// Whether the message is packed, and its length.
+/// The length of the prefix: whether the message is compressed, and its length.
 const HEAD_BYTES: usize = 5;
 
-/// The answer to an export that was taken whole: an empty message.
+/// The response to an export that was accepted completely: an empty message.
 static TAKEN: [u8; HEAD_BYTES] = [0; HEAD_BYTES];
 
 const GRPC: HeaderValue = HeaderValue::from_static("application/grpc");
@@ -34,19 +34,19 @@ const DETAILS: HeaderName = HeaderName::from_static("grpc-status-details-bin");
 const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
-/// Where spans are sent to.
+/// The path of trace exports.
 pub(super) const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// What a text in a header may not hold as it is.
+/// Characters that must be percent-encoded in a text header.
 const UNPRINTABLE: &AsciiSet = &CONTROLS.add(b'%');
 
-/// Whether a request is a call, by its content type.
+/// Whether a request is a gRPC call, by its content type.
 pub(super) fn is_call(headers: &HeaderMap) -> bool {
     let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     content_type.starts_with(b"application/grpc")
 }
 
-/// Answers a call.
+/// Responds to a call.
 pub(super) async fn respond<S: Sink>(
     intake: &Intake<S>,
     peer: IpAddr,
@@ -129,7 +129,7 @@ fn length(head: &[u8; HEAD_BYTES]) -> usize {
     u32::from_be_bytes(length) as usize
 }
 
-/// Messages are protobuf, whether that is said or not.
+/// Validates the content type: messages are protobuf, with or without the suffix.
 fn check_type(headers: &HeaderMap) -> Result<(), ExportError> {
     let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
     let rest = content_type.strip_prefix(b"application/grpc").unwrap_or_default();
@@ -151,7 +151,7 @@ fn packing(headers: &HeaderMap) -> Result<Encoding, ExportError> {
     }
 }
 
-/// An answer without a message: the status is among its headers.
+/// Builds a response without a message: the status is in its headers.
 fn refuse(error: &ExportError, said: &str) -> Response<Reply> {
     let mut response = with_type(Response::new(Reply::default()));
     let headers = response.headers_mut();
@@ -167,13 +167,13 @@ fn refuse(error: &ExportError, said: &str) -> Response<Reply> {
     response
 }
 
-/// The status again, with the time after which to come back.
+/// Encodes the status details, with the retry delay.
 fn details(error: &ExportError, said: &str, delay: Duration) -> String {
     BASE64_STANDARD_NO_PAD.encode(otlp::status(error.code() as i32, said, Some(delay)))
 }
 
 fn insert(headers: &mut HeaderMap, name: HeaderName, value: String) {
-    // Both texts are of printable characters alone.
+    // Both texts consist of printable characters only.
     if let Ok(value) = HeaderValue::try_from(value) {
         headers.insert(name, value);
     }

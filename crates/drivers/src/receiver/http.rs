@@ -21,7 +21,7 @@ use super::{
     pack::Encoding,
 };
 
-/// How a message is written.
+/// The encoding of a message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Form {
     #[default]
@@ -29,24 +29,24 @@ enum Form {
     Json,
 }
 
-/// Where spans are sent to.
+/// The path of trace exports.
 pub(super) const TRACES: &str = "/v1/traces";
 
-/// What a request asks for, by its head.
+/// The head of an export request.
 struct ExportHead {
     signal: Signal,
     form: Form,
     packing: Encoding,
 }
 
-/// Answers a request.
+/// Responds to a request.
 pub(super) async fn respond<S: Sink>(
     intake: &Intake<S>,
     peer: IpAddr,
     request: Request<Incoming>,
 ) -> Response<Reply> {
     let known = Form::of(request.headers());
-    // A mistake is told in the form in which it was made.
+    // An error is reported in the encoding of the request.
     let form = known.unwrap_or_default();
     let version = request.version();
     let carried = carried(&request);
@@ -73,7 +73,7 @@ async fn export<S: Sink>(
     let ExportHead { signal, form, packing } = match asked(form, &request) {
         Ok(asked) => asked,
         Err(error) => {
-            // Read all the same, or the connection could not be used again.
+            // The body is read anyway; otherwise the connection could not be reused.
             let ignored = body::pass_over(request.into_body(), bytes_max);
             intake.in_time(Box::pin(ignored)).await.ok();
             return Err(error);
@@ -87,7 +87,7 @@ async fn export<S: Sink>(
         let message = packing.unpack(message, bytes_max, &mut room).await?;
         let rejected = match form {
             Form::Protobuf => intake.take((signal, sender), &message).await?,
-            // Apart, as is what is packed: what is seldom done does not make the usual way's future larger.
+            // Boxed, as for compressed messages: rare paths must not enlarge the future of the usual path.
             Form::Json => Box::pin(intake.take_json((signal, sender), &message, &mut room)).await?,
         };
         Ok((signal, rejected))
@@ -147,7 +147,7 @@ fn with_type(form: Form, body: Bytes) -> Response<Reply> {
 
 impl Form {
     fn of(headers: &HeaderMap) -> Option<Self> {
-        // What follows a semicolon is a parameter; the only usual one says that JSON is UTF-8, which it always is.
+        // Parameters follow a semicolon; the only usual one states that JSON is UTF-8, which it always is.
         let content_type = headers.get(CONTENT_TYPE).map_or(&b""[..], HeaderValue::as_bytes);
         let name = content_type.split(|byte| *byte == b';').next().unwrap_or_default();
         let is = |form: &Self| name.trim_ascii().eq_ignore_ascii_case(form.name().as_bytes());
@@ -179,7 +179,7 @@ impl Form {
         }
     }
 
-    /// A mistake is a `google.rpc.Status`, as OTLP asks for.
+    /// An error is a `google.rpc.Status`, as OTLP requires.
     fn refusal(self, error: &ExportError, said: &str) -> Bytes {
         let code = error.code() as i32;
         match self {

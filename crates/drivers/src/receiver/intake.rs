@@ -1,4 +1,4 @@
-//! One export, whichever way it came.
+//! The intake of one export, over any protocol.
 
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
@@ -19,8 +19,8 @@ use super::{
     stats::{ReceiverCounters, add},
 };
 
-/// What a request may carry that is not read, by its path. Where that does not tell, it may be spans: an exporter that has
-/// a wrong address has them too.
+/// Returns the signal that a request may carry and that is lost if it is refused, by its path. If the path does not decide, it
+/// may be spans: an exporter with a wrong address sends them too.
 pub(super) fn carried<B: hyper::body::Body>(request: &Request<B>) -> Option<LostSignal> {
     let path = request.uri().path().trim_end_matches('/');
     if [http::TRACES, grpc::TRACES].contains(&path) && !request.body().is_end_stream() {
@@ -38,33 +38,32 @@ pub(super) fn carried<B: hyper::body::Body>(request: &Request<B>) -> Option<Lost
     }
 }
 
-/// What JSON takes while it is read, beyond its text: an entry of a list or an object, and the node of a tree in which an
-/// object begins.
+/// The memory of parsed JSON beyond its text: for an entry of an array or object, and for the tree node of an object.
 const JSON_ENTRY_BYTES: usize = 64;
 const JSON_OBJECT_BYTES: usize = 700;
-/// From how many bytes on a message is decoded on a thread for what takes long, so that others are heard meanwhile. Protobuf is
-/// read many times faster than JSON.
+/// From this many bytes on, a message is decoded on a blocking thread, so that other requests are served meanwhile. Protobuf is
+/// decoded many times faster than JSON.
 const LARGE_JSON_BYTES: usize = 64 * 1024;
 const LARGE_PROTOBUF_BYTES: usize = 1024 * 1024;
 
-/// What a receiver has received.
+/// The counts of a receiver.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
-    /// Spans that the sink took.
+    /// Spans that the sink accepted.
     pub kept: u64,
-    /// Spans of traces that nobody wants.
+    /// Foreign spans: spans of traces that no run waits for.
     pub foreign: u64,
-    /// Spans whose ids are malformed: their trace's, their own or their parent's.
+    /// Spans with a malformed trace id, span id or parent id.
     pub invalid: u64,
     /// Log records.
     pub logs: u64,
     /// Data points of metrics.
     pub metrics: u64,
-    /// Spans that the sink refused, each time that they were offered.
+    /// Spans that the sink refused, counted at each attempt.
     pub refused: u64,
 }
 
-/// What an export carries.
+/// The signal of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Signal {
     Traces,
@@ -72,14 +71,14 @@ pub(super) enum Signal {
     Metrics,
 }
 
-/// How much of an export was not taken for good, and why. Zero is success.
+/// The number of items of an export that were rejected permanently, and why. Zero is success.
 #[derive(Debug, Default)]
 pub(super) struct PartialSuccess {
     pub(super) items: u64,
     pub(super) reason: String,
 }
 
-/// What all connections put their messages into.
+/// The shared intake of all connections.
 #[derive(Debug)]
 pub(super) struct Intake<S> {
     pub(super) message_bytes_max: usize,
@@ -108,7 +107,7 @@ impl<S: Sink> Intake<S> {
         }
     }
 
-    /// Lets a request in whose sender may send, before its body is read.
+    /// Authorizes the sender of a request, before its body is read.
     pub(super) async fn admit(
         &self,
         headers: &HeaderMap,
@@ -120,7 +119,7 @@ impl<S: Sink> Intake<S> {
         }
     }
 
-    /// Does the work of an export, reading its message included, while there is time.
+    /// Runs the work of an export, including reading its message, with the export timeout.
     pub(super) async fn in_time<T>(
         &self,
         work: impl Future<Output = Result<T, ExportError>>,
@@ -129,11 +128,11 @@ impl<S: Sink> Intake<S> {
         done.unwrap_or(Err(ExportError::Late(self.export_timeout)))
     }
 
-    /// Takes note of a request that is refused, and gives the words for it.
+    /// Counts a refused request, and returns the error message.
     ///
-    /// The spans in it may be those of a run, which then must not conclude anything from their absence: the sender may
-    /// not come back, or not in time. What the sink refused it knows itself; and who may not send, or is not known to be
-    /// allowed to, has no say in what a run concludes: else any stranger could spoil all runs.
+    /// Its spans may belong to a run, which must then conclude nothing from their absence: the sender may not retry, or not in
+    /// time. The sink itself counts what it refused. A sender without permission, or with unknown permission, cannot influence
+    /// the conclusion of a run: otherwise any untrusted sender could spoil all runs.
     pub(super) fn refused(
         &self,
         carried: Option<LostSignal>,
@@ -150,7 +149,7 @@ impl<S: Sink> Intake<S> {
         said
     }
 
-    /// Takes note of a client that did not come as far as a request. Where anybody may send, it may have had spans.
+    /// Counts a client that did not send a valid request. Without a gate, it may have had spans.
     pub(super) fn not_understood(&self, what: &str) {
         if self.gate.is_none() {
             self.sink.lost_unread(&Sender::of_all(), LostSignal::Spans);
@@ -158,12 +157,12 @@ impl<S: Sink> Intake<S> {
         self.watch.refusal(what, None);
     }
 
-    /// Room for a message, which is as yet empty.
+    /// Returns the buffer space for a message, initially empty.
     pub(super) fn room(&self, sender: &Sender) -> Room<'_> {
         self.buffer.room(sender)
     }
 
-    /// Takes a message of protobuf.
+    /// Processes a protobuf message.
     pub(super) async fn take(
         &self,
         (signal, sender): (Signal, &Sender),
@@ -184,18 +183,18 @@ impl<S: Sink> Intake<S> {
         Ok(PartialSuccess::default())
     }
 
-    /// Takes a message of JSON.
+    /// Processes a JSON message.
     pub(super) async fn take_json(
         &self,
         (signal, sender): (Signal, &Sender),
         message: &Bytes,
         room: &mut Room<'_>,
     ) -> Result<PartialSuccess, ExportError> {
-        // What waits for its turn has no more room than its text.
+        // While it waits for a permit, it occupies only the space of its text.
         let turn = self.turn(message, LARGE_JSON_BYTES, sender).await;
         let cost = decode(message, turn.as_ref(), |it| json_cost(it)).await?;
         if cost > self.buffer.share() {
-            // To wait for room would be to wait for ever.
+            // A wait for space would never end.
             return Err(ExportError::TooIntricate(self.buffer.share()));
         }
         room.grow(cost)?;
@@ -219,7 +218,7 @@ impl<S: Sink> Intake<S> {
         Ok(PartialSuccess::default())
     }
 
-    /// Log records are counted; that a run's trace has some is what it is told.
+    /// Counts log records; a run only learns that its trace has some.
     fn take_logs(&self, records: &otlp::LogRecords, sender: &Sender) {
         add(&self.watch.logs, records.count);
         for trace_id in records.traces.iter().filter(|trace_id| self.sink.wants(trace_id, sender)) {
@@ -227,7 +226,7 @@ impl<S: Sink> Intake<S> {
         }
     }
 
-    /// Waits until a large message may be decoded on a thread of its own; a small one is decoded where it is.
+    /// Waits for a permit to decode a large message on another thread; a small one is decoded in place.
     async fn turn(&self, message: &Bytes, large_bytes: usize, sender: &Sender) -> Option<Turn> {
         if message.len() < large_bytes {
             return None;
@@ -250,7 +249,7 @@ impl<S: Sink> Intake<S> {
                 decode(message, Some(&turn), split).await??
             }
         };
-        // Before anything can be refused or dropped: a sender may give up and never come back with the rest.
+        // Before anything can be refused or dropped: a sender may give up and never retry the rest.
         for trace_id in &split.damaged {
             self.sink.lost(trace_id, sender);
         }
@@ -260,7 +259,7 @@ impl<S: Sink> Intake<S> {
             self.watch.refused_spans(split.kept, sender);
             return Err(refused.into());
         }
-        // Counted only here, since a sender that was refused sends the same again.
+        // Counted only here, since a refused sender sends the same spans again.
         if split.kept > 0 {
             add(&self.watch.kept, split.kept);
         }
@@ -281,13 +280,13 @@ impl<S: Sink> Intake<S> {
     }
 }
 
-/// The right to decode a large message.
+/// The permit to decode a large message.
 struct Turn {
     permit: Arc<Permit>,
     gives_way: bool,
 }
 
-/// Decodes a message, on a thread for what takes long if it has a turn.
+/// Decodes a message, on a blocking thread if it has a permit.
 async fn decode<T: Send + 'static>(
     message: &Bytes,
     turn: Option<&Turn>,
@@ -296,7 +295,7 @@ async fn decode<T: Send + 'static>(
     let Some(Turn { permit, gives_way }) = turn else { return Ok(read(message)) };
     let (message, permit, gives_way) = (message.clone(), Arc::clone(permit), *gives_way);
     let read = move || {
-        // It goes with the work, which goes on if nobody waits for it any more.
+        // The permit moves into the work, which continues if no task waits for it any more.
         let _permit = permit;
         if gives_way {
             give_way();
@@ -307,7 +306,7 @@ async fn decode<T: Send + 'static>(
     done.map_err(|error| ExportError::Broken(error.to_string()))
 }
 
-/// The memory that JSON takes at the most while it is read. What stands in texts is counted too, which is safe.
+/// Returns the upper bound of the memory that parsed JSON needs. Characters in strings count too, which is safe.
 fn json_cost(message: &[u8]) -> usize {
     let cost = |byte: &u8| match byte {
         b'{' => JSON_OBJECT_BYTES,

@@ -1,4 +1,4 @@
-//! An address: its connections, how many, and how they end.
+//! The connections of one address: their limits, and their shutdown.
 
 use std::{
     future::Future,
@@ -17,10 +17,10 @@ use tokio::{
 
 use crate::connections::ConnectionLimits;
 
-/// How long to wait when the system has no more sockets for us.
+/// How long to wait if the operating system has no more sockets.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// How to listen. `stopped` ends when the receiver is told to stop.
+/// The settings of a listener. `stopped` changes when the receiver shuts down.
 #[derive(Clone, Debug)]
 pub(super) struct Listener {
     pub(super) connections_max: usize,
@@ -29,7 +29,7 @@ pub(super) struct Listener {
 }
 
 impl Listener {
-    /// Accepts connections and serves each in a task of its own, until stopped.
+    /// Accepts connections and serves each in its own task, until stopped.
     pub(super) async fn run<F>(
         mut self,
         listener: TcpListener,
@@ -64,7 +64,7 @@ impl Listener {
     }
 }
 
-/// The requests of one connection.
+/// The request counts of one connection.
 #[derive(Debug, Default)]
 pub(super) struct RequestCounts {
     begun: AtomicU64,
@@ -78,9 +78,9 @@ pub(super) struct Silence<'a> {
 }
 
 impl RequestCounts {
-    /// Counts a request, from its begin to its end.
+    /// Counts a request, from its start to its end.
     pub(super) async fn during<T>(&self, request: impl Future<Output = T>) -> T {
-        // Counted as ended also where the client goes away before.
+        // It also counts as ended if the client disconnects earlier.
         struct Ends<'a>(&'a AtomicU64);
         impl Drop for Ends<'_> {
             fn drop(&mut self) {
@@ -93,13 +93,13 @@ impl RequestCounts {
     }
 }
 
-/// How long a connection that is let go for its silence may take to end.
+/// How long a connection that is closed for silence may take to end.
 const SILENT_END_MAX: Duration = Duration::from_secs(5);
 
-/// Serves a connection to its end, or, once stopped, to the end of what is under way.
+/// Serves a connection to its end, or, once stopped, to the end of the active requests.
 ///
-/// One timer looks now and then whether anything was heard, instead of one for each request, so a silent connection is
-/// let go after once to twice the time.
+/// One timer checks periodically whether a request was received, instead of one timer for each request. A silent connection is
+/// therefore closed after once to twice the time.
 pub(super) async fn drive<C: GracefulConnection>(
     connection: C,
     mut stopped: watch::Receiver<()>,
@@ -111,7 +111,7 @@ pub(super) async fn drive<C: GracefulConnection>(
         biased;
         ended = connection.as_mut() => return ended,
         () = &mut silent => {
-            // A client of HTTP/2 is told, so that it sends nothing into the void.
+            // An HTTP/2 client gets a GOAWAY frame, so that it sends no request that would be lost.
             connection.as_mut().graceful_shutdown();
             return timeout(SILENT_END_MAX, connection).await.unwrap_or(Ok(()));
         }
@@ -120,7 +120,7 @@ pub(super) async fn drive<C: GracefulConnection>(
     connection.await
 }
 
-/// Ends when nothing was heard for too long.
+/// Returns when no request was received for too long.
 async fn was_silent(Silence { max, heard }: Silence<'_>) {
     let mut before = 0;
     loop {

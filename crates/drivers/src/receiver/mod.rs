@@ -1,13 +1,12 @@
 //! The OTLP receiver: gRPC, and protobuf or JSON over HTTP/1.1 and HTTP/2, all of them on every address.
 //!
-//! Traces go to a [`Sink`]; logs and metrics are accepted, counted and forgotten, so that a sender of all three is
-//! content. An export is acknowledged only after the sink has taken it, and a sink that refuses makes the sender keep
-//! what it has.
+//! Traces go to a [`Sink`]. Logs and metrics are accepted, counted and discarded, so that a sender of all three signals gets no
+//! errors. An export is acknowledged only after the sink has accepted it. If the sink refuses, the sender retries.
 //!
-//! Foreign exports are kept for a while, as bytes, for whoever asks why a trace is missing ([`ReceiverSnapshot`]).
+//! Foreign exports are kept for a while, as bytes, to diagnose why a trace is missing ([`ReceiverSnapshot`]).
 //!
-//! A [`Gate`] decides who may send. Deliberately absent: what it decides by, and any telemetry of its own, which could
-//! come back in here.
+//! A [`Gate`] authorizes senders. Deliberately absent: how it decides, and any telemetry of the receiver itself, which could be
+//! sent back to it.
 
 mod body;
 pub mod conformance;
@@ -46,89 +45,89 @@ use stats::ReceiverCounters;
 pub use stats::{Foreign, ReceiverSnapshot, Refusal};
 pub use tls::{Tls, TlsError};
 
-/// Where to listen, and how much to take on.
+/// The addresses and limits of a receiver.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// Each serves everything. Port 0 takes a free one.
+    /// The addresses. Each serves all protocols. Port 0 selects a free port.
     pub addresses: Vec<SocketAddr>,
-    /// With a certificate there is TLS on all of them, and nothing else.
+    /// The TLS certificate. If it is set, all addresses accept only TLS.
     pub tls: Option<Tls>,
-    /// Decides who may send; without one, everyone.
+    /// Authorizes senders; without a gate, every sender may send.
     pub gate: Option<Gate>,
-    /// Bytes of a message, packed or not.
+    /// The maximum bytes of a message, compressed or not.
     pub message_bytes_max: usize,
-    /// Connections to each address that are served at a time, half of them of one peer. Further ones wait.
+    /// The maximum of served connections for each address, half of them for one peer. Further connections wait.
     pub connections_max: usize,
-    /// Bytes of all messages that are under way, each as far as it has come; what is beyond is refused for now.
+    /// The maximum bytes of all messages that are being received. Messages beyond it are refused and may be retried.
     pub buffered_bytes_max: usize,
-    /// Bytes of the last foreign exports, which are kept as they came.
+    /// The maximum bytes of the last foreign exports, which are stored unchanged.
     pub ring_bytes_max: usize,
-    /// Large messages that are decoded at a time, half of them of one kind of sender; two at the least.
+    /// The concurrency of decoding large messages, half of it for senders of the same projects; two at least.
     pub decoders: usize,
-    /// Whether these are decoded on threads that give way to all others of this process. They are the runtime's for what
-    /// blocks: what else blocks there must be short.
+    /// Whether these are decoded on threads of a lower priority than all others of this process. They are the blocking threads
+    /// of the runtime: other blocking work there must be short.
     pub gives_way: bool,
-    /// How long a connection may be without a request, or take over the header of one.
+    /// The timeout of a connection without a request, and of the header of a request.
     pub header_timeout: Duration,
-    /// How long an export may take, from its header to the answer.
+    /// The timeout of an export, from its header to the response.
     pub export_timeout: Duration,
-    /// How long exports under way may take to end at a shutdown.
+    /// The timeout of active exports at shutdown.
     pub shutdown_timeout: Duration,
 }
 
-/// Who takes the spans.
+/// A sink that accepts spans.
 ///
 /// Receivers share one sink and call it from many tasks.
 pub trait Sink: Send + Sync + 'static {
-    /// Whether someone whom this sender reaches waits for this trace, or may. It is asked for each span, and MUST NOT block.
+    /// Whether a run that this sender reaches waits for this trace, or may wait for it. Called for each span; MUST NOT block.
     fn wants(&self, trace_id: &TraceId, sender: &Sender) -> bool;
 
-    /// Takes batches of wanted traces.
+    /// Accepts batches of wanted traces.
     ///
-    /// After `Ok` the sender is told that its spans are safe, so the sink MUST hold them all by then, except those of
-    /// a trace that is larger than it ever holds: to offer these again would not help, so they MUST be counted as lost
-    /// to their trace instead. After [`SinkError`] the sender offers all of them again, so a sink MUST cope with what it
-    /// has seen already; it MUST have tried every batch, since one trace's want of room is not another's. The future
-    /// MAY be dropped before it ends, which counts as refused.
+    /// After `Ok` the receiver acknowledges the spans, so the sink MUST hold them all by then, except those of a trace that is
+    /// larger than it ever accepts: a retry would not help, so they MUST be counted as lost for their trace instead. After
+    /// [`SinkError`] the sender sends all of them again, so a sink MUST handle duplicates; it MUST have tried every batch,
+    /// since the lack of room for one trace does not affect another. The future MAY be dropped before it ends, which counts as
+    /// refused.
     fn accept(
         &self,
         batches: Vec<Batch>,
         sender: &Sender,
     ) -> impl Future<Output = Result<(), SinkError>> + Send;
 
-    /// Spans of this wanted trace cannot be had, now or later: from now on, absence proves nothing.
+    /// Notes that spans of this wanted trace are lost, now and later: from now on, absence proves nothing.
     ///
-    /// It MUST be counted as lost to the trace, as far as there is room to know of the trace at all, and MUST NOT block.
+    /// It MUST be counted as lost for the trace, as far as there is room to track the trace at all, and MUST NOT block.
     fn lost(&self, trace_id: &TraceId, sender: &Sender);
 
-    /// An export was not taken, and nobody knows whose it was: it could not be read, was sent elsewhere, or was not waited for.
+    /// Notes that an export of unknown traces was not accepted: it was unreadable, had a wrong path, or timed out.
     ///
-    /// Of spans it MUST be counted as lost to every trace that is waited for now and that this sender reaches, of log records as
-    /// if one had come of each of these. It MUST NOT block.
+    /// If it may have contained spans, it MUST be counted as lost for every trace that a run waits for now and that this sender
+    /// reaches; for log records, as if one had arrived for each of these traces. It MUST NOT block.
     fn lost_unread(&self, sender: &Sender, what: LostSignal);
 
-    /// A log record of this wanted trace came. It is not kept: from now on the absence of events in the trace proves nothing.
+    /// Notes that a log record of this wanted trace arrived. It is discarded: from now on the absence of events proves nothing.
     ///
-    /// It MUST be counted, as far as there is room to know of the trace at all, and MUST NOT block.
+    /// It MUST be counted, as far as there is room to track the trace at all, and MUST NOT block.
     fn logged(&self, trace_id: &TraceId, sender: &Sender);
 }
 
-/// What an export carried that nobody read.
+/// The signal of an unreadable export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LostSignal {
-    /// Spans, or what may have been spans.
+    /// Spans, or an unknown signal that may have been spans.
     Spans,
     /// Log records.
     Logs,
 }
 
-/// A sink takes nothing now.
+/// Why a sink accepts nothing now.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum SinkError {
-    /// It has no room; this is full.
+    /// It has no room; the text names the limit.
     #[error("spans refused, send them again later: {0}")]
     Full(String),
-    /// It cannot keep anything, for this reason.
+    /// It cannot store anything, for this reason.
     #[error("spans refused, send them again later: {0}")]
     Unavailable(String),
 }
@@ -136,47 +135,47 @@ pub enum SinkError {
 /// Why a receiver did not start.
 #[derive(Debug, Error)]
 pub enum StartError {
-    /// Someone else listens there.
+    /// Another program listens on the address.
     #[error("`{0}` is taken; stop what listens there, or choose another port")]
     Taken(SocketAddr),
-    /// The address is not ours to listen on.
+    /// The receiver cannot listen on the address.
     #[error("cannot listen on `{address}`: {reason}")]
     Address {
         /// The address.
         address: SocketAddr,
-        /// What the system said.
+        /// The error of the operating system.
         reason: io::Error,
     },
 }
 
-/// A receiver that listens. Dropped without [`Receiver::shutdown`], it ends at once, with what is under way.
+/// A running receiver. If it is dropped without [`Receiver::shutdown`], it ends at once and aborts active exports.
 #[derive(Debug)]
 pub struct Receiver {
     addresses: Vec<SocketAddr>,
     watch: Arc<ReceiverCounters>,
-    // Dropping it tells the tasks to stop.
+    // Dropping it stops the tasks.
     stop: watch::Sender<()>,
     tasks: JoinSet<()>,
 }
 
-/// Tells what a receiver has met, also after its end.
+/// A handle to the observations of a receiver, which stays valid after its end.
 #[derive(Clone, Debug)]
 pub struct ReceiverStats(Arc<ReceiverCounters>);
 
 impl ReceiverStats {
-    /// What it has received so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         self.0.counts()
     }
 
-    /// What it has met so far of senders that reach this project, for whoever asks why a trace of it is missing.
+    /// Returns the observations of senders that reach this project, to diagnose why a trace is missing.
     pub fn seen(&self, project: &Project) -> ReceiverSnapshot {
         self.0.seen(Some(project))
     }
 }
 
 impl Config {
-    /// The usual limits, on these addresses.
+    /// Creates a configuration with the default limits, on these addresses.
     pub fn new(addresses: Vec<SocketAddr>) -> Self {
         Self {
             addresses,
@@ -185,11 +184,11 @@ impl Config {
             message_bytes_max: 16 * 1024 * 1024,
             connections_max: 512,
             buffered_bytes_max: 128 * 1024 * 1024,
-            // Some seconds of a busy system: what a run looks for there came while it waited.
+            // Some seconds of a busy system: the exports that a run searches arrived while it waited.
             ring_bytes_max: 16 * 1024 * 1024,
             decoders: 4,
             gives_way: false,
-            // Longer than the minute that metrics usually take, so that no sender finds its connection just closed.
+            // Longer than the usual minute between metrics, so that a sender does not find its connection just closed.
             header_timeout: Duration::from_secs(75),
             export_timeout: Duration::from_secs(10),
             shutdown_timeout: Duration::from_secs(2),
@@ -254,32 +253,32 @@ pub async fn start(config: Config, sink: Arc<impl Sink>) -> Result<Receiver, Sta
 }
 
 impl Receiver {
-    /// Where it listens, in the order in which the addresses were given.
+    /// Returns the bound addresses, in the configured order.
     pub fn addresses(&self) -> &[SocketAddr] {
         &self.addresses
     }
 
-    /// What it has received so far.
+    /// Returns the counts so far.
     pub fn counts(&self) -> Counts {
         self.watch.counts()
     }
 
-    /// What it has met so far, for whoever asks why a trace is missing.
+    /// Returns the observations so far, to diagnose why a trace is missing.
     pub fn seen(&self) -> ReceiverSnapshot {
         self.watch.seen(None)
     }
 
-    /// The same, for whoever must not hold the receiver itself.
+    /// Returns a handle to the observations, for callers that must not hold the receiver itself.
     pub fn witness(&self) -> ReceiverStats {
         ReceiverStats(Arc::clone(&self.watch))
     }
 
-    /// Waits until a listener ends that should not, and tells why where it can.
+    /// Waits until a listener ends unexpectedly, and returns the error if there is one.
     pub async fn ended(&mut self) -> Option<String> {
         self.tasks.join_next().await.and_then(Result::err).map(|error| error.to_string())
     }
 
-    /// Stops to listen, lets exports under way end within the configured time, and says what it has received.
+    /// Stops listening, lets active exports finish within the configured timeout, and returns the counts.
     pub async fn shutdown(mut self) -> Counts {
         drop(self.stop);
         while self.tasks.join_next().await.is_some() {}

@@ -1,4 +1,4 @@
-//! Packed messages: gzip and zstd, unpacked within limits.
+//! Compressed messages: gzip and zstd, decompressed within limits.
 
 use std::io::{self, Read};
 
@@ -9,16 +9,16 @@ use zstd::stream::read::Decoder;
 
 use super::{error::ExportError, room::Room};
 
-/// A sender may look back this far, as a power of two. The form's specification asks every receiver for as much.
+/// The maximum window size of zstd, as a power of two. The specification requires every decoder to support this much.
 const ZSTD_WINDOW_LOG_MAX: u32 = 23;
 
-/// Parts of which a message of gzip may be put together. Each costs as much as some kilobytes, though it may hold nothing.
+/// The maximum number of gzip members of a message. Each costs as much as some kilobytes, though it may be empty.
 const MEMBERS_MAX: usize = 1024;
 
-/// So much is unpacked before it is asked whether there is room for it, and before others are heard.
+/// The number of bytes that are decompressed before the buffer limit is checked, and before other tasks get their turn.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// How a message is packed.
+/// The compression of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Encoding {
     None,
@@ -27,7 +27,7 @@ pub(super) enum Encoding {
 }
 
 impl Encoding {
-    /// What is taken, as gRPC tells its clients.
+    /// The supported encodings, as gRPC announces them to clients.
     pub(super) const NAMES: &'static str = "identity,gzip,zstd";
 
     pub(super) fn parse(name: &str) -> Option<Self> {
@@ -40,7 +40,7 @@ impl Encoding {
         })
     }
 
-    /// The message, of which so many bytes are taken.
+    /// Decompresses a message of at most this many bytes.
     pub(super) async fn unpack(
         self,
         packed: Bytes,
@@ -63,7 +63,7 @@ impl Encoding {
     }
 }
 
-/// The parts of a message of gzip, one after the other.
+/// The gzip members of a message, in order.
 struct Members<'p> {
     member: Option<GzDecoder<&'p [u8]>>,
     count: usize,
@@ -95,7 +95,7 @@ impl Read for Members<'_> {
     }
 }
 
-/// Reads to the end, and no more than one step beyond what is allowed.
+/// Reads to the end, or at most one byte beyond the limit.
 async fn read(
     mut from: impl Read,
     bytes_max: usize,

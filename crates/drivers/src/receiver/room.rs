@@ -1,5 +1,5 @@
-//! Room for messages while they are read: bounded in all, and where it is known who sends, for one sender too. However much one
-//! sends, others find room.
+//! Buffer space for messages while they are read: bounded in total, and for one sender if a gate identifies senders. However
+//! much one sender sends, others find room.
 
 use std::{
     collections::HashMap,
@@ -11,16 +11,16 @@ use std::{
 
 use super::{Sender, error::ExportError};
 
-/// The room of all messages.
+/// The buffer of all messages.
 #[derive(Debug)]
 pub(super) struct Buffer {
     all: AtomicUsize,
     bytes_max: usize,
-    /// Bytes of each sender that has a message here; none where everybody is the same sender.
+    /// The bytes of each sender that has a message here; none if senders are not identified.
     senders: Option<Mutex<HashMap<Sender, Weak<AtomicUsize>>>>,
 }
 
-/// Room for the bytes of one message, given back when this is dropped.
+/// Buffer space for the bytes of one message, released on drop.
 pub(super) struct Room<'a> {
     buffer: &'a Buffer,
     own: Option<Arc<AtomicUsize>>,
@@ -33,7 +33,7 @@ impl Buffer {
         Self { all: AtomicUsize::default(), bytes_max, senders }
     }
 
-    /// Bytes that one sender may take: three quarters, since the largest messages in JSON need most of the room.
+    /// Returns the maximum bytes of one sender: three quarters, since the largest JSON messages need most of the buffer.
     pub(super) fn share(&self) -> usize {
         match self.senders {
             Some(_) => self.bytes_max / 4 * 3,
@@ -41,7 +41,7 @@ impl Buffer {
         }
     }
 
-    /// Room for a message, which is as yet empty.
+    /// Returns the buffer space for a message, initially empty.
     pub(super) fn room(&self, sender: &Sender) -> Room<'_> {
         let own = self.senders.as_ref().map(|senders| {
             let mut senders = senders.lock().unwrap_or_else(PoisonError::into_inner);
@@ -58,7 +58,7 @@ impl Buffer {
 }
 
 impl Room<'_> {
-    /// Requests room for so many bytes more.
+    /// Requests space for this many more bytes.
     pub(super) fn grow(&mut self, bytes: usize) -> Result<(), ExportError> {
         let share = self.buffer.share();
         if let Some(own) = &self.own

@@ -1,4 +1,4 @@
-//! What a receiver has met, for whoever asks why a trace is missing.
+//! The observations of a receiver, to diagnose why a trace is missing.
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -15,59 +15,59 @@ use tokio::time::Instant;
 
 use super::{Counts, Sender};
 
-/// How many refusals are remembered.
+/// The maximum number of stored refusals.
 const REFUSALS_MAX: usize = 64;
-/// Bytes of what is told of a refusal; paths and headers are as long as their sender likes.
+/// The maximum bytes of a stored refusal; a sender can make paths and headers as long as it likes.
 const REFUSAL_BYTES_MAX: usize = 512;
-/// How many rings there are: one for each kind of sender, so that none pushes out what another sent. Where there are more
-/// kinds, the one that was silent longest loses its ring.
+/// The maximum number of rings: one for all senders of the same projects, so that no sender evicts the exports of another. If
+/// there are more, the ring without an export for the longest time is removed.
 const RINGS_MAX: usize = 64;
-/// Bytes of all rings together, as a multiple of one. Beyond that the largest ring loses its oldest exports.
+/// The maximum bytes of all rings together, as a multiple of one ring. Beyond it the largest ring loses its oldest exports.
 const RINGS_FULL_MAX: usize = 4;
-/// What an export in the ring costs beside its bytes.
+/// The overhead of an export in the ring, in bytes.
 const FOREIGN_BYTES: usize = 128;
 
-/// Exports of fewer bytes are copied into the ring, larger ones stay where they are.
+/// Exports of fewer bytes are copied into the ring; larger ones share their buffer.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
 
-/// In so much time no more is put into the ring than fits into it.
+/// The period in which a ring accepts no more bytes than it can hold.
 const SECOND: Duration = Duration::from_secs(1);
 
-/// What a receiver has met since it started.
+/// The observations of a receiver since it started.
 #[derive(Clone, Debug, Default)]
 pub struct ReceiverSnapshot {
-    /// What it has received.
+    /// The counts of received items.
     pub counts: Counts,
-    /// Connections that it accepted.
+    /// The number of accepted connections.
     pub connections: u64,
-    /// Requests that it read, whatever became of them.
+    /// The number of requests that it read, whatever their result.
     pub requests: u64,
-    /// The last requests that it refused, the newest at the end.
+    /// The last refused requests, the newest at the end.
     pub refusals: Vec<Refusal>,
-    /// The last exports of foreign spans, the newest at the end, as far as they fit into the ring. Of a flood, what
-    /// came first in each second.
+    /// The last exports of foreign spans, the newest at the end, as far as they fit into the ring. Under a flood, the first
+    /// ones of each second.
     pub foreign: Vec<Foreign>,
 }
 
 /// A request that was refused.
 #[derive(Clone, Debug)]
 pub struct Refusal {
-    /// When.
+    /// The time of the refusal.
     pub at: Instant,
-    /// What was wrong with it, as its sender was told.
+    /// The error, as reported to the sender.
     pub what: String,
 }
 
-/// An export in which nobody was interested, or not in all of it.
+/// An export that contains foreign spans.
 #[derive(Clone, Debug)]
 pub struct Foreign {
-    /// When it came.
+    /// The arrival time.
     pub at: Instant,
     /// The request, as protobuf.
     pub bytes: Bytes,
 }
 
-/// [`ReceiverSnapshot`] as it grows.
+/// The mutable counters behind a [`ReceiverSnapshot`].
 #[derive(Debug)]
 pub(super) struct ReceiverCounters {
     pub(super) kept: AtomicU64,
@@ -87,17 +87,17 @@ pub(super) struct ReceiverCounters {
 struct Ring {
     exports: VecDeque<Foreign>,
     bytes: usize,
-    /// Spans of such senders that the sink refused, and spans whose ids are malformed.
+    /// Spans of these senders that the sink refused, and spans with malformed ids.
     refused: u64,
     invalid: u64,
-    /// When the present second began, and the bytes kept in it. Under a flood every export would push out the one of a
-    /// moment ago, and none would be read from the memory that is still in the cache.
+    /// When the current second began, and the bytes stored in it. Under a flood every export would otherwise evict the previous
+    /// one, and none would be read from memory that is still in the cache.
     second: Option<Instant>,
     second_bytes: usize,
 }
 
 impl Ring {
-    /// Forgets the oldest export, and says whether there was one.
+    /// Evicts the oldest export, and returns whether there was one.
     fn forget_oldest(&mut self) -> bool {
         let oldest = self.exports.pop_front();
         self.bytes -= oldest.as_ref().map_or(0, |oldest| oldest.bytes.len() + FOREIGN_BYTES);
@@ -123,7 +123,7 @@ impl ReceiverCounters {
         }
     }
 
-    /// Keeps a refusal; one of a sender that is not known is anybody's.
+    /// Stores a refusal; one of an unknown sender counts for every project.
     pub(super) fn refusal(&self, what: &str, sender: Option<&Sender>) {
         let mut end = what.len().min(REFUSAL_BYTES_MAX);
         while !what.is_char_boundary(end) {
@@ -143,13 +143,13 @@ impl ReceiverCounters {
         ring_of(&mut locked(&self.rings), sender).refused += spans;
     }
 
-    /// Counts spans of a sender whose ids are malformed.
+    /// Counts spans of a sender with malformed ids.
     pub(super) fn invalid_spans(&self, spans: u64, sender: &Sender) {
         add(&self.invalid, spans);
         ring_of(&mut locked(&self.rings), sender).invalid += spans;
     }
 
-    /// Keeps an export that carries foreign spans, and forgets the oldest ones of such senders for it.
+    /// Stores an export with foreign spans, and evicts the oldest exports of the same ring.
     pub(super) fn keep_foreign(&self, export: &Bytes, sender: &Sender) {
         let cost = export.len() + FOREIGN_BYTES;
         if cost > self.ring_bytes_max {
@@ -166,7 +166,7 @@ impl ReceiverCounters {
         if ring.second_bytes > self.ring_bytes_max {
             return;
         }
-        // A small one may be a piece of a buffer that is much larger than itself, and would keep all of that.
+        // A small export may be a slice of a much larger buffer, and would keep all of it alive.
         let bytes = match export.len() {
             0..COPIED_BYTES_MAX => Bytes::copy_from_slice(export),
             _ => export.clone(),
@@ -195,7 +195,7 @@ impl ReceiverCounters {
         }
     }
 
-    /// What was met, or what of it came from senders that reach a project.
+    /// Returns all observations, or those of senders that reach a project.
     pub(super) fn seen(&self, project: Option<&Project>) -> ReceiverSnapshot {
         let reaches = |sender: &Sender| project.is_none_or(|project| sender.reaches(project));
         let refusals = locked(&self.refusals)
@@ -224,7 +224,7 @@ impl ReceiverCounters {
     }
 }
 
-/// The ring of such senders.
+/// Returns the ring of these senders.
 fn ring_of<'r>(rings: &'r mut HashMap<Sender, Ring>, sender: &Sender) -> &'r mut Ring {
     if rings.len() >= RINGS_MAX && !rings.contains_key(sender) {
         let last = |ring: &Ring| ring.exports.back().map(|export| export.at);
@@ -240,7 +240,7 @@ pub(super) fn add(counter: &AtomicU64, more: u64) {
 }
 
 fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    // Nothing in here is left half changed by a panic elsewhere.
+    // A panic elsewhere leaves no inconsistent state here.
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

@@ -1,4 +1,4 @@
-//! The certificate that a receiver shows to its senders.
+//! The server certificate of a receiver.
 
 use std::{fmt, sync::Arc};
 
@@ -17,34 +17,34 @@ use tokio_rustls::{
     },
 };
 
-/// A certificate with its key, and whether clients are asked for one of theirs.
+/// A server certificate with its key, and whether clients must present a certificate.
 #[derive(Clone)]
 pub struct Tls(Arc<ServerConfig>);
 
-/// Why a certificate or its key is of no use.
+/// Why a certificate or its key is unusable.
 #[derive(Debug, Error)]
 pub enum TlsError {
-    /// The certificate's text.
+    /// The certificate is not valid PEM.
     #[error("no certificate in PEM form: {0}")]
     Certificate(PemError),
-    /// The key's text. The error does not show it.
+    /// The key is not valid PEM. The error does not show it.
     #[error("no private key in PEM form: {0}")]
     Key(PemError),
-    /// The text of those who sign for clients.
+    /// The certificate authority for clients is not valid PEM.
     #[error("no certificate in PEM form that signs for clients: {0}")]
     ClientCa(String),
-    /// They do not go together, or are of a kind that is not known.
+    /// Certificate and key do not match, or are of an unsupported kind.
     #[error("the certificate and its key cannot be used: {0}")]
     Unusable(#[from] rustls::Error),
 }
 
 impl Tls {
-    /// Reads a chain of certificates, the receiver's own first, and the key of the first, both in PEM form.
+    /// Parses a certificate chain, the receiver's own certificate first, and the key of the first, both in PEM format.
     pub fn from_pem(certificates: &[u8], key: &[u8]) -> Result<Self, TlsError> {
         Self::new(certificates, key, WebPkiClientVerifier::no_client_auth())
     }
 
-    /// The same, and clients must show a certificate that one of `signers`, in PEM form too, has signed.
+    /// The same, and clients must present a certificate that one of `signers`, also in PEM format, has signed.
     pub fn with_clients(certificates: &[u8], key: &[u8], signers: &[u8]) -> Result<Self, TlsError> {
         let unusable = |error: &dyn fmt::Display| TlsError::ClientCa(error.to_string());
         let mut roots = RootCertStore::empty();

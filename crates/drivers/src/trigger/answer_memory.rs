@@ -1,7 +1,7 @@
-//! AnswerHold for large answers, which all that run at a time share.
+//! The memory for large responses, which all concurrent runs share.
 //!
-//! A small answer needs none. A larger one is read when there is room, and its owner has half of it at the most: until then it
-//! is left with the system, which waits. That time counts neither for the answer's duration nor for its timeout.
+//! A small response needs none. A larger one is read when memory is free, and one owner gets at most half of it. Until then the
+//! response stays with the system, which waits. That time counts neither for the response's duration nor for its timeout.
 
 use std::{
     future::Future,
@@ -17,16 +17,16 @@ use tokio::{
 
 use crate::shares::{Permit, Shares};
 
-/// Large answers that are held at a time, unless somebody says otherwise.
+/// The default number of large responses that are held at a time.
 const ANSWERS_MAX: usize = 8;
-/// How large an answer is that is not counted.
+/// The maximum size of a response that is not counted.
 const SMALL_BYTES_MAX: usize = 64 << 10;
 
-/// The memory of all answers, in answers of the largest size. A clone is the same.
+/// The memory of all responses, as a number of responses of the maximum size. A clone shares the same memory.
 #[derive(Clone, Debug)]
 pub struct AnswerMemory(Shares<Project>);
 
-/// What one answer has of it, until it is dropped.
+/// The memory that one response holds, until it is dropped.
 #[derive(Debug)]
 pub struct AnswerHold {
     shared: Option<(AnswerMemory, Project)>,
@@ -34,7 +34,7 @@ pub struct AnswerHold {
     wait: Mutex<Wait>,
 }
 
-/// How long an answer waited.
+/// How long a response waited for memory.
 #[derive(Clone, Copy, Debug, Default)]
 struct Wait {
     before: Duration,
@@ -48,24 +48,24 @@ impl Default for AnswerMemory {
 }
 
 impl AnswerMemory {
-    /// AnswerHold for this many answers of the largest size; two at the least.
+    /// Creates memory for this many responses of the maximum size; two at least.
     pub fn new(answers: usize) -> Self {
         Self(Shares::new(answers))
     }
 
-    /// What an answer of this owner will have; nothing yet.
+    /// Returns the hold for a response of this owner; it holds nothing yet.
     pub fn hold(&self, owner: Project) -> AnswerHold {
         AnswerHold { shared: Some((self.clone(), owner)), ..AnswerHold::unlimited() }
     }
 }
 
 impl AnswerHold {
-    /// AnswerHold for any answer: there are no others.
+    /// Returns a hold without a limit, for a single run.
     pub fn unlimited() -> Self {
         Self { shared: None, permit: OnceCell::new(), wait: Mutex::default() }
     }
 
-    /// Waits until an answer of so many bytes may be held.
+    /// Waits until a response of this many bytes may be held.
     pub async fn grow(&self, bytes: usize) {
         let Some((memory, owner)) = self.shared.as_ref().filter(|_| bytes > SMALL_BYTES_MAX) else {
             return;
@@ -79,17 +79,17 @@ impl AnswerHold {
         *wait = Wait { before: wait.length(), since: None };
     }
 
-    /// Whether the answer is large, and counted.
+    /// Whether the response is large, and counted.
     pub fn is_large(&self) -> bool {
         self.permit.initialized()
     }
 
-    /// How long there was no memory.
+    /// Returns how long the response waited for memory.
     pub(super) fn waited(&self) -> Duration {
         self.wait().length()
     }
 
-    /// Waits for something until a deadline, which moves by how long there is no memory meanwhile. None where it passed.
+    /// Waits for `work` until a deadline, which is extended by the time of waiting for memory. Returns none on timeout.
     pub(super) async fn in_time<T>(
         &self,
         deadline: Instant,

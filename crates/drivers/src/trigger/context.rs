@@ -1,13 +1,13 @@
-//! How a request tells of the trace that it belongs to, in each form that systems read.
+//! Trace context propagation: injects the trace id into a request, in each format that systems read.
 //!
-//! Deliberately absent: reading any of them.
+//! Deliberately absent: extraction of any of them.
 
 use model::{Propagator, SpanId, TraceId};
 
-/// By what a system can tell our requests from others, in `tracestate` and where a command finds its baggage.
+/// The entry that identifies our requests, in `tracestate` and in the baggage of a command.
 pub(super) const MEMBER: &str = "qualitytrace=true";
 
-/// The names and values that tell of the trace, sampled, with this span as the parent; as headers are named.
+/// Returns the names and values that propagate the trace, sampled, with this span as the parent. Names are those of headers.
 pub fn propagate(
     forms: &[Propagator],
     trace: TraceId,

@@ -1,15 +1,15 @@
-//! The command trigger: one program, run to its end, in a process group of its own.
+//! The command trigger: runs one program to its end, in its own process group.
 //!
-//! The program gets the environment that we were given, what its document adds, and how to join the trace: `TRACEPARENT`,
-//! `TRACESTATE` and `BAGGAGE`, and further forms by their names in capitals. When it ends, when its time is up or when
-//! nobody waits any more, all that is left of its group is killed.
+//! The program gets the configured environment, the variables of its document, and the trace context: `TRACEPARENT`,
+//! `TRACESTATE` and `BAGGAGE`, and further formats by their names in capitals. When it ends, when its timeout expires or when
+//! the caller drops the future, all remaining processes of its group are killed.
 //!
-//! Where only listed programs are run, one is run by its listed path, in the root folder: a stranger's document names
-//! neither a folder nor, by `PATH`, another program, nor sets any variable that is not listed. What a program does with its
-//! arguments is up to who listed it.
+//! If only listed programs may run, a program runs by its listed path, in the root directory: an untrusted document selects
+//! neither a directory nor, by `PATH`, another program, and sets no variable that is not listed. What a program does with its
+//! arguments is the responsibility of the operator who listed it.
 //!
-//! Deliberately absent: an input, a terminal, and a polite signal before the one that kills: a test that waits for more
-//! than its timeout has a mistake.
+//! Deliberately absent: an input, a terminal, and SIGTERM before SIGKILL: a test that waits for longer than its timeout is
+//! wrong.
 
 use std::{io, path::PathBuf, process::Stdio, time::Duration};
 
@@ -28,16 +28,16 @@ use super::{
 
 const BAGGAGE: &str = "BAGGAGE";
 
-/// What runs a line, and the word before it.
+/// The shell that runs a command line, and its option.
 #[cfg(unix)]
 const SHELL: (&str, &str) = ("sh", "-c");
 #[cfg(not(unix))]
 const SHELL: (&str, &str) = ("cmd", "/C");
 
-/// How long what a program wrote may take to arrive after its end. Only one that has left its group can be slower.
+/// How long output may take to arrive after the program's end. Only a process that left its group can be slower.
 const OUTPUT_GRACE: Duration = Duration::from_millis(500);
 
-/// How much is read at once.
+/// The size of one read.
 const CHUNK_BYTES: usize = 16 * 1024;
 
 /// Why a command has no exit code.
@@ -65,7 +65,7 @@ enum ExecError {
     TooLarge { name: String, bytes_max: usize },
 }
 
-/// Where a program was to be run.
+/// The directory in which a program was to run.
 struct In<'a>(Option<&'a str>);
 
 impl std::fmt::Display for In<'_> {
@@ -100,7 +100,7 @@ pub(super) async fn fire(
     Ok(in_time?)
 }
 
-/// The command, unless it may not be run here.
+/// Builds the command, unless it may not run here.
 fn prepare(
     request: &ExecRequest,
     attempt: &Attempt,
@@ -124,7 +124,7 @@ fn prepare(
     let context = propagate(&forms, attempt.trace_id, attempt.span_id);
     let context = context.into_iter().map(|(name, value)| (variable(name), value));
     command.env_clear().envs(config.environment.iter().cloned());
-    // Baggage is what the test carries along: its own, if it has some. The trace is ours.
+    // Baggage belongs to the test: its own value overrides ours, if it has one. The trace context is always ours.
     command.env(BAGGAGE, MEMBER).envs(request.env.iter().cloned()).envs(context);
     match (&config.commands, &request.workdir) {
         (Commands::All, None) => {}
@@ -137,15 +137,15 @@ fn prepare(
     Some(command)
 }
 
-/// A variable of the document that it may not set here: which program a name means, and what a program loads, is up to who listed
-/// it.
+/// Returns a variable of the document that it may not set here: the operator who listed a program decides which program a name
+/// selects, and what a program loads.
 fn unlisted<'a>(request: &'a ExecRequest, commands: &Commands) -> Option<&'a str> {
     let Commands::Listed(list) = commands else { return None };
     let mut names = request.env.iter().map(|(name, _)| name.as_str());
     names.find(|name| !list.variables.iter().any(|listed| listed == name))
 }
 
-/// The path under which a program is listed, by that path or by its last part.
+/// Returns the listed path of a program, by that path or by its file name.
 fn listed<'a>(program: &str, programs: &'a [PathBuf]) -> Option<&'a PathBuf> {
     let is_meant = |listed: &&PathBuf| {
         let is_whole = listed.as_os_str() == program;
@@ -154,12 +154,12 @@ fn listed<'a>(program: &str, programs: &'a [PathBuf]) -> Option<&'a PathBuf> {
     programs.iter().filter(|listed| listed.is_absolute()).find(is_meant)
 }
 
-/// The variable for what is a header elsewhere.
+/// Converts a header name to the name of an environment variable.
 fn variable(header: &str) -> String {
     header.to_ascii_uppercase().replace('-', "_")
 }
 
-/// The program, for people: arguments may be secrets.
+/// Returns the name of the program for messages, without arguments: they may be secrets.
 fn name(command: &Command) -> String {
     match command {
         Command::Line(_) => SHELL.0.to_owned(),
@@ -193,7 +193,7 @@ async fn follow(
                 child.wait().await.map_err(lost)?
             }
             status = child.wait() => {
-                // Whoever is left would keep the output open.
+                // A remaining process would keep the output open.
                 group.kill();
                 if let Some(read) = hold.in_time(Instant::now() + OUTPUT_GRACE, reading).await {
                     read.map_err(too_large)?;
@@ -213,10 +213,10 @@ async fn follow(
     })
 }
 
-/// There is more than is kept.
+/// The output exceeds the limit.
 struct OutputTooLarge;
 
-/// Reads all there is, unless that is too much. A stream that breaks has ended.
+/// Reads a stream to its end, unless it exceeds the limit. A broken stream counts as ended.
 async fn read_whole(
     stream: Option<impl AsyncRead + Unpin>,
     kept: &mut Vec<u8>,
@@ -235,7 +235,7 @@ async fn read_whole(
     Ok(())
 }
 
-/// Reads all there is and keeps the end of it.
+/// Reads a stream to its end, and keeps only its last bytes.
 async fn read_end(
     stream: Option<impl AsyncRead + Unpin>,
     kept: &mut Vec<u8>,
@@ -251,8 +251,7 @@ async fn read_end(
     Ok(())
 }
 
-/// The processes that a program has started, as far as they have not left. They are killed at the latest when this is
-/// dropped.
+/// The process group of a program, without processes that left it. It is killed at the latest on drop.
 struct Group(#[cfg(unix)] Option<rustix::process::Pid>);
 
 impl Group {
@@ -270,7 +269,7 @@ impl Group {
     fn kill(&mut self) {
         #[cfg(unix)]
         if let Some(group) = self.0.take() {
-            // That there is none left is what is wanted.
+            // An error means that no process is left, which is the goal.
             rustix::process::kill_process_group(group, rustix::process::Signal::KILL).ok();
         }
     }

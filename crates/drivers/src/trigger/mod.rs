@@ -1,9 +1,9 @@
-//! Triggers: a resolved request in, an answer out.
+//! Triggers: fire a resolved request and return an answer.
 //!
-//! [`Triggers`] fires any request. A trigger always gives an answer: that there was none is one too, with its kind. It is
-//! fired once; nothing of it goes on when its future is dropped.
+//! [`Triggers`] fires any request. A trigger always returns an [`Answer`]: a missing response is one too, with its kind. It is
+//! fired once; when its future is dropped, all its work stops.
 //!
-//! Deliberately absent: a trait. A request is an enum, and so is what can be done with one.
+//! Deliberately absent: a trait. A request is an enum, and the triggers match on it.
 
 mod answer_memory;
 mod context;
@@ -20,44 +20,44 @@ pub use context::propagate;
 use http::Http;
 pub use network::{InvalidNetwork, METADATA, Network, NetworkRefusal, Networks};
 
-/// What triggers are made from.
+/// The configuration of triggers.
 #[derive(Clone, Debug)]
 pub struct TriggerConfig {
-    /// How much an answer may hold.
+    /// The size limits of a response.
     pub limits: TriggerLimits,
-    /// The environment: of it are the proxies, and commands get all of it.
+    /// The environment: it configures the proxies, and commands inherit all of it.
     pub environment: Vec<(String, String)>,
-    /// Which commands are run.
+    /// The commands that may run.
     pub commands: Commands,
-    /// What may be reached. None where tests are those of whoever runs them, who may reach what this machine reaches.
+    /// The networks that may be reached. None if users run their own tests, and may reach all that this machine reaches.
     pub networks: Option<Networks>,
 }
 
-/// Which commands are run.
+/// The commands that may run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Commands {
-    /// Every one: tests are those of whoever runs them.
+    /// All commands: users run their own tests.
     All,
-    /// Some. Tests are strangers'.
+    /// Listed commands only: the tests are untrusted documents.
     Listed(AllowedCommands),
 }
 
-/// What strangers' tests may run. They choose neither the folder nor, by its variables, which program a name means or what it
-/// loads.
+/// The commands that untrusted tests may run. A test selects neither the directory nor, by variables, which program a name
+/// selects or what it loads.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AllowedCommands {
-    /// The programs, each by its whole path.
+    /// The programs, each by its absolute path.
     pub programs: Vec<PathBuf>,
     /// The variables that a test may set, by name.
     pub variables: Vec<String>,
 }
 
-/// How much an answer may hold.
+/// The size limits of a response.
 #[derive(Clone, Copy, Debug)]
 pub struct TriggerLimits {
-    /// Bytes of a body, and of what a command writes to its standard output. Of an answer that has more, nothing is kept.
+    /// The maximum bytes of a body, and of a command's standard output. A larger response is discarded completely.
     pub response_bytes_max: usize,
-    /// Bytes of what a command writes to its standard error. The last ones are kept.
+    /// The maximum bytes of a command's standard error. Only the last bytes are stored.
     pub stderr_bytes_max: usize,
 }
 
@@ -68,10 +68,10 @@ pub struct Triggers {
     http: Http,
 }
 
-/// Whether the request may still be sent.
+/// A callback that returns whether the request may still be sent.
 type SendPermit<'a> = &'a (dyn Fn() -> bool + Sync);
 
-/// Why a trigger has no answer: nothing to speak of, or one of its kind.
+/// Why a trigger has no answer: the permit was denied, or a failure with its kind.
 enum TriggerError {
     Withheld,
     Because(NoAnswer),
@@ -84,17 +84,17 @@ impl Default for TriggerLimits {
 }
 
 impl Triggers {
-    /// Triggers that trust whom this machine trusts.
+    /// Creates triggers that trust the roots of this machine.
     pub fn new(config: TriggerConfig) -> Self {
         let http = Http::new(&config);
         Self { config, http }
     }
 
-    /// Fires a request as part of a trace, under the attempt's span, and waits for the whole answer.
+    /// Fires a request as part of a trace, under the attempt's span, and waits for the complete response.
     ///
-    /// `permit` is asked right before the first byte of the request, when all is connected, or before the command is
-    /// started. Where it says no, nothing is sent, and there is no answer to speak of. `hold` counts the answer
-    /// while it is read and for as long as it is held.
+    /// `permit` is called right before the first byte of the request, when the connection is established, or before the command
+    /// starts. If it returns false, nothing is sent, and there is no answer. `hold` counts the response while it is read and
+    /// for as long as it is held.
     pub async fn fire(
         &self,
         request: &Request,

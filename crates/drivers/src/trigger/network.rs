@@ -1,10 +1,10 @@
-//! Which addresses triggers may reach where tests are strangers'.
+//! Network rules: the addresses that triggers of untrusted tests may reach.
 //!
-//! A name is looked up first and its addresses are held against the rules; the connection is made to an address that was
-//! held against them. So it does not matter how an address is written, which name leads to it, or what the name leads to a
-//! moment later. `deny` goes before `allow`, and before both go the addresses at which clouds hand out credentials.
+//! A name is resolved first and its addresses are checked against the rules; the connection then goes to a checked address. It
+//! therefore does not matter how an address is written, which name resolves to it, or to what the name resolves a moment later.
+//! `deny` overrides `allow`, and the addresses at which clouds serve credentials override both.
 //!
-//! Deliberately absent: rules about names and ports. A name is whoever's its DNS is.
+//! Deliberately absent: rules about names and ports. The owner of a DNS zone controls its names.
 
 use std::{
     fmt,
@@ -15,34 +15,34 @@ use std::{
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use thiserror::Error;
 
-/// Which addresses may be reached.
+/// The network rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Networks {
     allow: Vec<Network>,
     deny: Vec<Network>,
 }
 
-/// Some addresses, as an operator names them.
+/// A set of addresses, as an operator names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Network {
-    /// Those of the internet.
+    /// Addresses of the internet.
     Public,
-    /// Those that only a site routes: `10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`, `100.64.0.0/10`, `fc00::/7`.
+    /// Addresses that only a site routes: `10.0.0.0/8`, `172.16.0.0/12`, `192.168.0.0/16`, `100.64.0.0/10`, `fc00::/7`.
     Private,
-    /// This machine, as it calls itself: `127.0.0.0/8`, `::1`, and `0.0.0.0` and `::`, which lead there too.
+    /// The loopback addresses of this machine: `127.0.0.0/8`, `::1`, and `0.0.0.0` and `::`, which lead there too.
     Loopback,
-    /// All that begin like this one.
+    /// All addresses with this prefix.
     Within(IpNet),
 }
 
-/// A text that names no network.
+/// The error of a text that names no network.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error(
     "expected `public`, `private`, `loopback`, an address, or one with its length such as `10.1.0.0/16`"
 )]
 pub struct InvalidNetwork;
 
-/// The rule by which an address may not be reached.
+/// The rule that forbids an address.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetworkRefusal {
     /// It is one of [`METADATA`].
@@ -50,7 +50,7 @@ pub enum NetworkRefusal {
         "`{0}` is where a cloud tells its machines their credentials; no setting allows it to triggers"
     )]
     Metadata(IpAddr),
-    /// A rule says so.
+    /// A `deny` rule lists it.
     #[error("`{address}` is in `{network}`, which `server.triggers.networks.deny` lists")]
     Denied {
         /// The address.
@@ -66,14 +66,14 @@ pub enum NetworkRefusal {
     NotAllowed {
         /// The address.
         address: IpAddr,
-        /// What kind of address it is.
+        /// The kind of the address.
         what: &'static str,
         /// The rule that would allow it.
         add: String,
     },
 }
 
-/// Where clouds tell a machine who it is, and give it the keys of that.
+/// The addresses at which clouds serve a machine's identity and its credentials.
 #[rustfmt::skip]
 pub const METADATA: &[IpAddr] = &[
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)), // Amazon, Azure, Google, OpenStack, Oracle and most others
@@ -97,27 +97,27 @@ const EVERYTHING: [Network; 2] = [
 ];
 
 impl Networks {
-    /// Rules as an operator wrote them. `deny` goes before `allow`.
+    /// Creates rules from the operator's configuration. `deny` overrides `allow`.
     pub fn new(allow: Vec<Network>, deny: Vec<Network>) -> Self {
         Self { allow, deny }
     }
 
-    /// What holds where nothing is written: the internet, and nothing of this site.
+    /// The default rules: the internet, and no address of this site.
     pub fn public() -> Self {
         Self::new(vec![Network::Public], Vec::new())
     }
 
-    /// What holds where nothing is written and only this machine can ask: all but credentials.
+    /// The default rules if only this machine can send requests: all addresses except those with credentials.
     pub fn all() -> Self {
         Self::new(EVERYTHING.to_vec(), Vec::new())
     }
 
-    /// The same, but for these.
+    /// The same rules with these addresses denied.
     pub fn without(self, deny: Vec<Network>) -> Self {
         Self { deny, ..self }
     }
 
-    /// Whether an address may be reached, or the rule by which it may not.
+    /// Checks whether an address may be reached, or returns the rule that forbids it.
     pub fn check(&self, address: IpAddr) -> Result<(), NetworkRefusal> {
         let forms = forms(address);
         let forms = || forms.iter().flatten().copied();
@@ -127,7 +127,7 @@ impl Networks {
         if let Some(network) = self.deny.iter().find(|it| forms().any(|form| it.holds(form))) {
             return Err(NetworkRefusal::Denied { address, network: *network });
         }
-        // Of a site's own prefix nobody can tell where in it an address stands: only who names it allows it.
+        // The position of an address within a site's own prefix is unknown: only a rule that names the prefix allows it.
         let is_own_prefix = is_local_nat64(address);
         let allows = |it: &Network| match it {
             Network::Within(_) => forms().any(|form| it.holds(form)),
@@ -149,7 +149,7 @@ impl Networks {
 }
 
 impl Network {
-    /// Whether an address is one of these; an IPv4 one in the clothes of IPv6 is an IPv4 one.
+    /// Whether an address is in this network. An IPv4-mapped IPv6 address counts as IPv4.
     pub fn contains(&self, address: IpAddr) -> bool {
         self.holds(address.to_canonical())
     }
@@ -162,28 +162,28 @@ impl Network {
     }
 }
 
-/// Whether an address is of the prefix that sites use for NAT64 as they like (RFC 8215).
+/// Whether an address has the prefix for local use of NAT64 (RFC 8215).
 fn is_local_nat64(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.segments()[..3] == [0x64, 0xff9b, 1])
 }
 
-/// All that an address stands for: itself, and the IPv4 one that is reached by it through a gateway.
+/// Returns all forms of an address: itself, and the IPv4 address that a gateway reaches through it.
 fn forms(address: IpAddr) -> [Option<IpAddr>; 2] {
-    // An IPv4 address in the clothes of IPv6 is one to the system.
+    // The operating system treats an IPv4-mapped IPv6 address as IPv4.
     match address.to_canonical() {
         IpAddr::V4(address) => [Some(address.into()), None],
         IpAddr::V6(address) => [Some(address.into()), carried(address).map(IpAddr::V4)],
     }
 }
 
-/// The IPv4 address that a gateway finds in an IPv6 one: NAT64, 6to4, Teredo, and the old form of embedding.
+/// Returns the IPv4 address that a gateway extracts from an IPv6 one: NAT64, 6to4, Teredo, and the old form of embedding.
 fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let of = |high: u16, low: u16| Ipv4Addr::from((u32::from(high) << 16) | u32::from(low));
     match address.segments() {
         [0, 0, 0, 0, 0, 0, 0, 0 | 1] => None,
         [0, 0, 0, 0, 0, 0, high, low] => Some(of(high, low)),
         [0x64, 0xff9b, 0, 0, 0, 0, high, low] => Some(of(high, low)),
-        // A site's own prefix for NAT64; where in it the address stands is the site's choice, most often last.
+        // A site's own prefix for NAT64; the site chooses the position of the address in it, most often the last one.
         [0x64, 0xff9b, 1, _, _, _, high, low] => Some(of(high, low)),
         [0x2002, high, low, ..] => Some(of(high, low)),
         [0x2001, 0, _, _, _, _, high, low] => Some(of(!high, !low)),
@@ -191,7 +191,7 @@ fn carried(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// Which of the kinds an address is; none of them is link-local, multicast, reserved, for documentation, for gateways.
+/// Returns the kind of an address; none for link-local, multicast, reserved, documentation and gateway addresses.
 fn kind(address: IpAddr) -> Option<Network> {
     match address {
         IpAddr::V4(address) => kind_v4(address),
@@ -240,7 +240,7 @@ impl FromStr for Network {
             _ => {
                 let address = text.parse::<IpAddr>().map(IpNet::from);
                 let network = address.or_else(|_| text.parse()).map_err(|_| InvalidNetwork)?;
-                // Bits that do not count are a slip: `10.1.2.3/8` was meant otherwise.
+                // Host bits are an error: `10.1.2.3/8` was probably meant differently.
                 if network.trunc() != network {
                     return Err(InvalidNetwork);
                 }
@@ -250,7 +250,7 @@ impl FromStr for Network {
     }
 }
 
-/// Addresses are canonical when they are held against a rule, so a rule is too: else it would never hold.
+/// Converts a rule to canonical form: addresses are canonical when they are checked, so another form would never match.
 fn canonical(network: IpNet) -> IpNet {
     let of = |network: &Ipv6Net| {
         let address = network.addr().to_ipv4_mapped()?;
@@ -292,7 +292,7 @@ mod tests {
         169.254.170.2 169.254.170.23 100.100.100.200 168.63.129.16 192.0.0.192 fd00:ec2::254 fd00:ec2::23 fd20:ce::254 \
         fe80::a9fe:a9fe 2001:0:1:2:3:4:5601:5601";
 
-    /// What is allowed, what is denied, addresses that are then reached, and addresses that are not, with a word of why.
+    /// Allowed networks, denied networks, addresses that are then reached, addresses that are not, and a part of the error.
     #[rustfmt::skip]
     const CASES: &[(&str, &str, &str, &str, &str)] = &[
         ("public", "", "1.1.1.1 2606:4700::1111 64:ff9b::101:101 2002:101:101::1 ::ffff:8.8.8.8", METADATA, "credentials"),

@@ -1,4 +1,4 @@
-//! Who may send, and what the others are told.
+//! Which senders may send, and which errors the others get.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::{
     request, told,
 };
 
-/// Lets `good` in, not `reader`, and cannot tell of `later`.
+/// A gate that accepts `good`, refuses `reader`, and cannot decide about `later`.
 fn gate() -> Gate {
     Gate::new(async |token, _| match token.as_ref().map(|token| token.expose()) {
         Some("good") => Entry::Allowed(Sender::of_all()),
@@ -69,7 +69,7 @@ async fn only_those_who_may_are_let_in() {
     assert_eq!(receiver.shutdown().await, Counts { kept: 6, ..Counts::default() });
 }
 
-/// What nobody may send is not read.
+/// The body of an unauthorized sender is not read.
 #[tokio::test]
 async fn a_body_is_not_read_before_its_sender_is_known() {
     let config = Config { gate: Some(gate()), ..config() };

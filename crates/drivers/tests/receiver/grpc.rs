@@ -1,4 +1,4 @@
-//! OTLP over gRPC, with messages that are bytes.
+//! OTLP over gRPC, with messages as raw bytes.
 
 use bytes::{Buf, BufMut, Bytes};
 use drivers::receiver::Counts;
@@ -73,7 +73,7 @@ async fn spans_are_kept_foreign_or_invalid() {
     let sink = told(false, 9);
     let receiver = receiver(&sink).await;
     let message = request(&[&WANTED, &[8; 16], &[0; 16], &[1; 3]]);
-    // Each address takes everything.
+    // Each address serves all protocols.
     for (address, sent) in [(0, Sent::Plain), (1, Sent::Gzip), (1, Sent::Zstd)] {
         let address = receiver.addresses()[address];
         let answer = send(address, TRACES, sent, &message).await.expect("taken");
@@ -105,7 +105,7 @@ async fn a_refusal_asks_to_come_back() {
     assert_eq!(receiver.shutdown().await, Counts { refused: 1, ..Counts::default() });
 }
 
-/// `google.rpc.Status`, and what is in it here.
+/// `google.rpc.Status`, with the fields in use here.
 #[derive(Message)]
 struct RpcStatus {
     #[prost(int32, tag = "1")]

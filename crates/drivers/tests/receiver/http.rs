@@ -20,13 +20,13 @@ use crate::{WANTED, config, receiver, request, request_of, told};
 
 pub(crate) const PROTOBUF: &str = "content-type: application/x-protobuf\r\n";
 
-/// An answer, its head as text.
+/// A response, its head as text.
 pub(crate) struct Answer {
     pub(crate) head: String,
     pub(crate) body: Vec<u8>,
 }
 
-/// Sends these bytes, reads to the end, and shows what came.
+/// Sends these bytes, reads to the end, and returns the response.
 pub(crate) async fn exchange(address: SocketAddr, sent: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).await.expect("connected");
     stream.write_all(sent).await.expect("sent");
@@ -129,7 +129,7 @@ async fn spans_are_kept_foreign_or_invalid() {
 
 #[tokio::test]
 async fn an_invalid_span_of_a_wanted_trace_is_told_to_be_lost() {
-    // Whether the rest is taken or not.
+    // Whether the sink accepts the other spans or not.
     for refuses in [false, true] {
         let sink = told(refuses, 9);
         let receiver = receiver(&sink).await;

@@ -1,4 +1,4 @@
-//! OTLP in JSON, as the protocol writes it and as senders do.
+//! OTLP in JSON, as the specification defines it and as senders write it.
 
 use drivers::{
     append,
@@ -13,7 +13,7 @@ use crate::{WANTED, config, http::send, receiver, told};
 
 const JSON: &str = "content-type: application/json; charset=utf-8\r\n";
 
-/// A span of the wanted trace with everything, in the forms that the protocol allows.
+/// A span of the wanted trace with all fields, in the forms that the specification allows.
 const WHOLE: &str = r#"{"resourceSpans":[{
   "resource":{"attributes":[{"key":"service.name","value":{"stringValue":"shop"}}],"droppedAttributesCount":1},
   "scopeSpans":[{
@@ -161,7 +161,7 @@ async fn a_mistake_is_told_in_json_with_its_place() {
     assert_eq!(receiver.shutdown().await, Counts::default());
 }
 
-/// Seven bytes of an object take hundreds while they are read.
+/// Seven bytes of an object need hundreds of bytes when parsed.
 #[tokio::test]
 async fn json_counts_with_what_it_takes_to_read() {
     let config = Config { buffered_bytes_max: 100_000, ..config() };

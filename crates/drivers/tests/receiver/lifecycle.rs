@@ -1,4 +1,4 @@
-//! How a receiver starts, is held, and ends.
+//! The start, the limits and the shutdown of a receiver.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -12,9 +12,9 @@ use tokio::{
 
 use crate::{WANTED, any_port, config, receiver, request, told};
 
-/// Long enough that it passes only when something hangs.
+/// A timeout that expires only if something hangs.
 const LONG: Duration = Duration::from_secs(10);
-/// Long enough for a connection on loopback to be served, if it is.
+/// Long enough to serve a connection on loopback, if it is served.
 const SHORT: Duration = Duration::from_millis(200);
 
 fn export(body: &[u8]) -> Vec<u8> {
@@ -110,7 +110,7 @@ async fn a_peer_that_says_nothing_is_let_go() {
         (receiver.addresses()[1], "POST /v1/tra"),
         (receiver.addresses()[0], ""),
         (receiver.addresses()[0], "PRI * HT"),
-        // HTTP/2 with nothing but its settings.
+        // HTTP/2 with only its settings frame.
         (receiver.addresses()[0], "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0"),
     ] {
         let mut stream = connect(address, said.as_bytes()).await;

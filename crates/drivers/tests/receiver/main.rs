@@ -1,4 +1,4 @@
-//! The OTLP receiver, met by real exporters, and by clients that make the mistakes themselves over bare sockets.
+//! The OTLP receiver, tested with real exporters, and with clients that send faulty requests over raw sockets.
 
 mod gate;
 mod grpc;
@@ -30,7 +30,7 @@ use tokio::sync::Semaphore;
 /// The trace that the sink wants.
 const WANTED: [u8; 16] = [7; 16];
 
-/// A sink that takes or refuses, as it is told, and waits until it is let go.
+/// A sink that accepts or refuses as configured, and waits until the test releases it.
 #[derive(Debug)]
 struct Told {
     taken: Mutex<Vec<Batch>>,
@@ -93,13 +93,13 @@ async fn receiver(sink: &Arc<Told>) -> Receiver {
     start(config(), Arc::clone(sink)).await.expect("started")
 }
 
-/// A request with one span of each of these traces.
+/// Encodes a request with one span of each of these traces.
 fn request(trace_ids: &[&[u8]]) -> Vec<u8> {
     let ids = trace_ids.iter().map(|trace_id| [*trace_id, &[1; 8], &[]]);
     request_of(ids)
 }
 
-/// A request with spans that have these ids: their trace's, their own and their parent's.
+/// Encodes a request with spans that have these ids: trace id, span id and parent id.
 fn request_of<'a>(ids: impl IntoIterator<Item = [&'a [u8]; 3]>) -> Vec<u8> {
     let span = |[trace_id, span_id, parent_span_id]: [&[u8]; 3]| Span {
         trace_id: trace_id.to_vec(),

@@ -1,4 +1,4 @@
-//! Everything on every address: versions of HTTP, packings, and what is none of them.
+//! All protocols on every address: HTTP versions, compressions, and unknown protocols.
 
 use std::{io::Write, net::SocketAddr, sync::Arc, time::Duration};
 
@@ -25,7 +25,7 @@ const LONG: Duration = Duration::from_secs(10);
 
 type Headers<'a> = &'a [(&'a str, &'a str)];
 
-/// Sends one request over HTTP/2, on a connection of its own.
+/// Sends one request over HTTP/2, on its own connection.
 pub(crate) async fn send_http2(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
     path: &str,
@@ -47,7 +47,7 @@ pub(crate) async fn send_http2(
     };
     let mut driven = tokio::task::JoinSet::new();
     driven.spawn(connection);
-    // The answer's body is read later, by whoever asked.
+    // The caller reads the body of the response later.
     driven.detach_all();
     response
 }
@@ -78,7 +78,7 @@ async fn otlp_over_http2_is_not_only_grpc() {
             let response = send_http2(connected(*address).await, path, &headers, body).await;
             assert_eq!(response.status(), status, "{content_type}");
             let grpc_status = response.headers().get("grpc-status").cloned();
-            // A call that is none of ours is answered as a call.
+            // An unknown gRPC call gets a gRPC response.
             assert_eq!(grpc_status.is_some(), content_type.starts_with("application/grpc"));
             response.into_body().collect().await.expect("a whole answer");
         }
@@ -86,7 +86,7 @@ async fn otlp_over_http2_is_not_only_grpc() {
     assert_eq!(receiver.shutdown().await, Counts { kept: 2, ..Counts::default() });
 }
 
-/// A call's body: head and message.
+/// Encodes the body of a call: prefix and message.
 fn call(packed: u8, len: u32, message: &[u8]) -> Vec<u8> {
     [&[packed][..], &len.to_be_bytes(), message].concat()
 }

@@ -1,4 +1,4 @@
-//! Spans of the OpenTelemetry SDK, by its own exporters.
+//! Spans of the OpenTelemetry SDK, sent by its own exporters.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use opentelemetry_sdk::trace::SdkTracerProvider;
 
 use crate::config;
 
-/// How an exporter sends.
+/// The protocol of an exporter.
 #[derive(Clone, Copy, Debug)]
 enum Way {
     Grpc,
@@ -43,7 +43,7 @@ const WAYS: [Way; 7] = [
 
 #[tokio::test(flavor = "multi_thread")]
 async fn spans_arrive_whole_by_every_way() {
-    // Each by both addresses, since each takes everything.
+    // Each exporter uses both addresses, since each address serves all protocols.
     for (way, address) in WAYS.into_iter().flat_map(|way| [(way, 0), (way, 1)]) {
         let ring = KeyRing::new(Key::from_bytes([5; 16]), Vec::new());
         let minted = ring.mint(&Project::default(), Timestamp::from_nanos(0), [1; 5]);
@@ -93,7 +93,7 @@ fn exporter(way: Way, port: u16) -> SpanExporter {
     built.expect("an exporter")
 }
 
-/// A parent and its child in the minted trace, and a span in a trace of its own. Each is exported when it ends.
+/// Emits a parent and its child in the minted trace, and a span in a new trace. Each is exported when it ends.
 fn emit(exporter: SpanExporter, minted: TraceId) {
     let provider = SdkTracerProvider::builder().with_simple_exporter(exporter).build();
     let tracer = provider.tracer("checkout");

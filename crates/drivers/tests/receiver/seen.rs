@@ -1,4 +1,4 @@
-//! What a receiver tells of what it met.
+//! The observations that a receiver reports.
 
 use drivers::receiver::{Config, start};
 use tokio::time::Instant;
@@ -38,11 +38,11 @@ async fn the_newest_foreign_exports_are_kept() {
         let message = request(&[&[number; 16]]);
         send(receiver.addresses()[0], "POST /v1/traces", PROTOBUF, &message).await;
         if number == 15 {
-            // A new second: of a flood, each has its share.
+            // A new second: each second of a flood has its share.
             tokio::time::sleep(std::time::Duration::from_millis(1050)).await;
         }
     }
-    // What is wanted alone is nobody else's.
+    // An export that contains only wanted spans is not foreign.
     send(receiver.addresses()[0], "POST /v1/traces", PROTOBUF, &request(&[&WANTED])).await;
     let foreign = receiver.seen().foreign;
     let kept: Vec<_> = foreign.iter().map(|export| export.bytes.clone()).collect();

@@ -1,4 +1,4 @@
-//! TLS, and what is agreed on in it.
+//! TLS, and the protocols that are negotiated.
 
 use std::{net::SocketAddr, sync::Arc};
 
@@ -21,7 +21,7 @@ use tokio_rustls::{
 
 use crate::{WANTED, config, grpc::TRACES, protocols::send_http2, request, told};
 
-/// A certificate and its key, in PEM form, and the certificate as those need it who trust it.
+/// Creates a certificate and its key, in PEM format, and the certificate for clients that trust it.
 fn certificate() -> (String, String, CertificateDer<'static>) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(vec!["receiver".to_owned()]).expect("a certificate");
@@ -90,7 +90,7 @@ async fn every_protocol_is_served_under_tls() {
     assert_eq!(receiver.shutdown().await, expected);
 }
 
-/// Connects, shows what it has, sends an export, and tells whether it was answered.
+/// Connects, presents the client certificate if there is one, sends an export, and returns whether it got a response.
 async fn is_answered(
     address: SocketAddr,
     trusted: &CertificateDer<'static>,

@@ -1,4 +1,4 @@
-//! The HTTP trigger against real listeners, which make the faults themselves.
+//! The HTTP trigger against real listeners, which cause the faults themselves.
 
 use std::{
     net::SocketAddr,
@@ -21,16 +21,16 @@ use crate::{
     server::Server,
 };
 
-/// What a listener does with a connection after it has read the request.
+/// The behaviour of a listener after it has read the request.
 #[derive(Clone, Debug)]
 enum Does {
     Says(Vec<u8>),
-    /// Says something, and then nothing.
+    /// Sends some bytes, and then nothing.
     Stalls(&'static str),
     Resets,
 }
 
-/// A listener, how many came, and what the last one sent.
+/// A listener, its number of connections, and its last request.
 struct Target {
     address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -65,7 +65,7 @@ impl Target {
     }
 }
 
-/// Whether the exchange was a whole one.
+/// Serves one connection, and returns whether the exchange was complete.
 async fn serve(mut stream: TcpStream, does: &Does) -> bool {
     match does {
         Does::Says(answer) => {
@@ -156,7 +156,7 @@ async fn a_request_goes_out_as_it_was_written() {
     assert_eq!(target.request().await, expected);
 }
 
-/// Every method that a document may name, with a body of any bytes.
+/// Tests every method that a document may name, with a body of any bytes.
 #[tokio::test]
 async fn every_method_arrives() {
     let methods =
@@ -180,7 +180,7 @@ async fn every_method_arrives() {
 #[tokio::test]
 async fn a_host_that_was_written_is_sent() {
     let target = Target::that(Does::Says(b"HTTP/1.1 204 No Content\r\n\r\n".to_vec())).await;
-    // `localhost` may have an address at which nobody listens: the next one is tried.
+    // `localhost` may have an address without a listener: the next one is tried.
     let request = get(&format!("http://localhost:{}?q", target.address.port()));
     let headers = vec![("Host".to_owned(), "shop.example".to_owned())];
     let answer = fire(HttpRequest { headers, ..request }).await;
@@ -239,7 +239,7 @@ async fn each_fault_has_its_kind() {
     ];
     for (does, kind, words) in cases {
         let target = Target::that(does.clone()).await;
-        // Only what is to be waited for is given little time: a busy machine is no fault.
+        // Only a timeout case has a short timeout: a busy machine is no fault.
         let timeout = match kind {
             NoAnswerKind::Timeout => Duration::from_millis(300),
             _ => Duration::from_secs(30),
@@ -261,7 +261,7 @@ async fn nobody_there_is_told_from_no_such_name() {
     assert_eq!(refused.kind, NoAnswerKind::Refused);
     let words = format!("nobody answers at `{address}`: ");
     assert!(refused.message.starts_with(&words), "{}", refused.message);
-    // The name is reserved so that nobody ever has it.
+    // The name is reserved, so that it never resolves.
     let unknown = no_answer(get("http://nobody.invalid/")).await;
     assert_eq!(unknown.kind, NoAnswerKind::Dns);
     let words = "`nobody.invalid` has no address";

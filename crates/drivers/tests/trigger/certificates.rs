@@ -1,4 +1,4 @@
-//! Certificates made for a test.
+//! Certificates for tests.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio_rustls::rustls::{
     server::WebPkiClientVerifier,
 };
 
-/// Somebody who signs certificates.
+/// A certificate authority.
 pub(crate) struct Authority {
     certificate: CertificateDer<'static>,
     issuer: Issuer<'static, KeyPair>,
@@ -24,7 +24,7 @@ pub(crate) struct Certified {
     key: Vec<u8>,
 }
 
-/// What is wrong with a certificate, if anything.
+/// The flaw of a certificate, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     None,
@@ -70,13 +70,14 @@ impl Certified {
         Self { certificate: made.cert.der().clone(), key }
     }
 
-    /// How a client shows it.
+    /// Returns the client identity with this certificate.
     pub(crate) fn identity(&self) -> Identity {
         let certificates = pem("CERTIFICATE", &self.certificate);
         Identity { certificates, key: Secret::new(pem("PRIVATE KEY", &self.key)) }
     }
 
-    /// A server that shows it, speaks these protocols, and asks for a certificate of this authority.
+    /// Returns a server configuration with this certificate and these protocols, which requires a client certificate of
+    /// `clients`.
     pub(crate) fn server(&self, protocols: &[&str], clients: Option<&Authority>) -> ServerConfig {
         let provider = Arc::new(ring::default_provider());
         let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))

@@ -1,4 +1,4 @@
-//! What every trigger keeps to, whatever it fires.
+//! The requirements of every trigger, whatever it fires.
 
 use std::{
     sync::atomic::{AtomicUsize, Ordering},
@@ -17,7 +17,7 @@ use crate::{
 const LONG: Duration = Duration::from_secs(30);
 const SHORT: Duration = Duration::from_secs(1);
 
-/// It is fired once, and its answer is whole. It asks for permission once, when nothing was sent yet.
+/// A trigger fires once, and its answer is complete. It calls `permit` once, before anything is sent.
 #[tokio::test]
 async fn it_fires_once_and_asks_before() {
     for way in Way::all().await {
@@ -46,7 +46,7 @@ async fn it_fires_once_and_asks_before() {
     }
 }
 
-/// Without permission nothing is sent and nothing is left.
+/// Without permission nothing is sent, and no connection or process remains.
 #[tokio::test]
 async fn without_permission_nothing_is_sent() {
     for way in Way::all().await {
@@ -59,7 +59,7 @@ async fn without_permission_nothing_is_sent() {
     }
 }
 
-/// The trace arrives in each form, and in no other that was not asked for; a command always gets that of W3C.
+/// The trace context arrives in each requested format, and in no other; a command always gets that of W3C.
 #[tokio::test]
 async fn the_trace_arrives_in_each_form() {
     let (trace, span) = ("0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331");
@@ -99,7 +99,7 @@ async fn the_trace_arrives_in_each_form() {
     }
 }
 
-/// That the time is up is an answer of its kind, in time.
+/// A timeout is an answer of its own kind, in time.
 #[tokio::test]
 async fn a_timeout_is_an_answer_of_its_kind() {
     for way in Way::all().await.into_iter().filter(Way::fires) {
@@ -110,12 +110,12 @@ async fn a_timeout_is_an_answer_of_its_kind() {
         expect_kind(&way, &answer, NoAnswerKind::Timeout, "within 1s");
         assert!(took >= SHORT && took < LONG, "{}: {took:?}", way.name);
         until(way.name, || way.alive() == 0).await;
-        // On a busy machine the time may be up before all is connected.
+        // On a busy machine the timeout may expire before the connection is established.
         assert!(way.fired() <= 1, "{}: not tried again", way.name);
     }
 }
 
-/// What is too large is not kept, and not waited for.
+/// A response that is too large is discarded, and the trigger does not wait for its end.
 #[tokio::test]
 async fn an_answer_is_bounded() {
     for way in Way::all().await.into_iter().filter(Way::fires) {
@@ -126,7 +126,7 @@ async fn an_answer_is_bounded() {
     }
 }
 
-/// Nothing goes on when nobody waits any more: no process, no connection.
+/// When the future is dropped, no process and no connection remains.
 #[tokio::test]
 async fn nothing_is_left_of_what_was_cancelled() {
     for way in Way::all().await.into_iter().filter(Way::fires) {

@@ -1,4 +1,4 @@
-//! Commands: what they get, and each way in which they end.
+//! Commands: their inputs, and each way in which they end.
 
 use std::{
     fs,
@@ -48,8 +48,8 @@ async fn wrote(request: ExecRequest) -> String {
     }
 }
 
-/// A command gets the environment that was handed in, what its document says, and how to join the trace; nothing of this
-/// process, and no input.
+/// A command gets the configured environment, the variables of its document, and the trace context; nothing of this process,
+/// and no input.
 #[tokio::test]
 async fn a_command_gets_what_it_is_given() {
     let request = ExecRequest {
@@ -76,7 +76,7 @@ async fn a_command_gets_what_it_is_given() {
     assert_eq!(wrote(ExecRequest { env: own, ..line("printf %s $BAGGAGE; cat") }).await, "user=7");
 }
 
-/// Words are for the program as they are; a line is for the shell.
+/// Arguments reach the program unchanged; the shell evaluates a command line.
 #[tokio::test]
 async fn no_shell_sees_words() {
     let told = wrote(words(&["printf", "%s|%s", "$GIVEN; `id` * \"", "two words"])).await;
@@ -84,7 +84,7 @@ async fn no_shell_sees_words() {
     assert_eq!(wrote(line("printf '%s' \"$GIVEN\" | tr a-z A-Z")).await, "BY US");
 }
 
-/// A command runs in its folder, and a program that is named from there is found.
+/// A command runs in its folder, and finds a program that is named relative to it.
 #[tokio::test]
 async fn a_command_runs_in_its_folder() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -98,7 +98,7 @@ async fn a_command_runs_in_its_folder() {
     assert_eq!(told.trim_end(), folder.display().to_string());
 }
 
-/// Every code is an answer, with all that was written, whatever bytes it is; of the complaints the end.
+/// Every exit code is an answer, with the complete standard output, whatever bytes it has, and the end of standard error.
 #[tokio::test]
 async fn every_code_is_an_answer() {
     for code in [0, 1, 2, 77, 255] {
@@ -116,7 +116,7 @@ async fn every_code_is_an_answer() {
     assert!(exit.stderr.ends_with("999\n1000\nend"), "{}", exit.stderr);
 }
 
-/// Whoever a command leaves behind in its group ends with it, and does not keep its answer waiting.
+/// A process that a command leaves in its group ends with the command, and does not delay its answer.
 #[tokio::test]
 async fn what_a_command_leaves_behind_ends_with_it() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -128,13 +128,13 @@ async fn what_a_command_leaves_behind_ends_with_it() {
     let left = left.expect("not 0");
     until("it is gone", || {
         let status = fs::read_to_string(format!("/proc/{}/stat", left.as_raw_nonzero()));
-        // What nobody waits for any more is a zombie until its new parent looks.
+        // A process without a waiting parent is a zombie until its new parent reaps it.
         status.map_or(true, |stat| stat.contains(") Z "))
     })
     .await;
 }
 
-/// Each fault has its kind, and its words do not repeat what may be a secret.
+/// Each fault has its kind, and its message does not repeat a possible secret.
 #[tokio::test]
 async fn each_fault_has_its_kind() {
     let nowhere = ExecRequest { workdir: Some("/nowhere".to_owned()), ..words(&["env"]) };
@@ -160,7 +160,7 @@ async fn each_fault_has_its_kind() {
     }
 }
 
-/// What is not listed is not run, and the answer says who could change that.
+/// A program that is not listed does not run, and the message states who could change that.
 #[tokio::test]
 async fn a_server_runs_what_is_listed() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -191,7 +191,7 @@ async fn a_server_runs_what_is_listed() {
         assert!(answer.message.contains("`server.triggers.exec.allow`"), "{}", answer.message);
     }
     assert!(!Path::new(&started).exists());
-    // Neither what a name means nor what a program loads is a test's to choose.
+    // A test cannot select what a name resolves to, nor what a program loads.
     for variable in ["PATH", "LD_PRELOAD", "BAGGAGE", "stage"] {
         let env = vec![("STAGE".to_owned(), "x".to_owned()), (variable.to_owned(), path.clone())];
         let request = ExecRequest { env, ..words(&["touch", &started]) };
@@ -202,7 +202,7 @@ async fn a_server_runs_what_is_listed() {
         assert!(answer.message.contains(&format!("variable `{variable}`")), "{}", answer.message);
     }
     assert!(!Path::new(&started).exists());
-    // By its name or its path, and never another of that name; with what the test gives it and nothing else.
+    // By its name or its path, and never another program of that name; with the variables of the test and no others.
     for program in ["env", "/usr/bin/env"] {
         let request = ExecRequest {
             workdir: Some(path.clone()),

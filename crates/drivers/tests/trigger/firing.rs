@@ -1,4 +1,4 @@
-//! How a test fires.
+//! Helpers to fire triggers in tests.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ pub(crate) const SPAN: &str = "b7ad6b7169203331";
 pub(crate) const LIMITS: TriggerLimits =
     TriggerLimits { response_bytes_max: 1000, stderr_bytes_max: 100 };
 
-/// Triggers in an environment.
+/// Creates triggers with an environment.
 pub(crate) fn triggers(environment: &[(&str, &str)]) -> Triggers {
     Triggers::new(config(environment))
 }
 
-/// The same, of strangers' tests.
+/// The same for untrusted tests.
 pub(crate) fn triggers_under(environment: &[(&str, &str)], networks: Networks) -> Triggers {
     Triggers::new(TriggerConfig { networks: Some(networks), ..config(environment) })
 }

@@ -1,6 +1,6 @@
-//! Triggers against real servers, real proxies and real programs, which make the faults themselves.
+//! Triggers against real servers, real proxies and real programs, which cause the faults themselves.
 //!
-//! `conformance.rs` is what every trigger has to keep to; the others are about one thing each.
+//! `conformance.rs` has the requirements of every trigger; each of the others has one topic.
 
 #![expect(clippy::panic, reason = "these are tests, with functions that several of them share")]
 

@@ -1,4 +1,4 @@
-//! What a stranger's test does not reach, however it asks.
+//! Addresses that an untrusted test cannot reach, in any notation.
 
 use drivers::trigger::{Network, Networks, Triggers};
 use model::{HttpRequest, NoAnswerKind};
@@ -14,7 +14,7 @@ fn under(environment: &[(&str, &str)], allow: &[&str]) -> Triggers {
     triggers_under(environment, Networks::new(allow, Vec::new()))
 }
 
-/// Each way to write this machine, as the system's resolver understands it.
+/// Each notation of this machine that the system's resolver understands.
 #[tokio::test]
 async fn this_machine_is_not_reached_by_any_of_its_names() {
     let server = Server::plain().await;
@@ -55,7 +55,7 @@ async fn this_machine_is_not_reached_by_any_of_its_names() {
     );
 }
 
-/// Credentials of the cloud are not reached, whatever is allowed.
+/// Cloud credentials are unreachable, whatever the rules allow.
 #[tokio::test]
 async fn no_setting_reaches_credentials() {
     let hosts = [
@@ -77,7 +77,7 @@ async fn no_setting_reaches_credentials() {
     }
 }
 
-/// A redirect is a request like the first one.
+/// The rules apply to a redirect as to the first request.
 #[tokio::test]
 async fn a_redirect_leads_nowhere_else() {
     let server = Server::plain().await;
@@ -91,7 +91,7 @@ async fn a_redirect_leads_nowhere_else() {
     ] {
         let url = server.url("http", "127.0.0.1", &format!("/leads/307?{there}"));
         let answer = no_answer(&triggers, HttpRequest { redirects_max: 5, ..get(&url) }).await;
-        // The system has got the first request.
+        // The system received the first request.
         assert_eq!(answer.kind, NoAnswerKind::Connection, "{there}: {}", answer.message);
         assert!(answer.message.starts_with("redirected to `"), "{there}: {}", answer.message);
         assert!(answer.message.contains(words), "{there}: {}", answer.message);
@@ -104,7 +104,7 @@ async fn a_redirect_leads_nowhere_else() {
     );
 }
 
-/// A proxy is told the address that was held against the rules, and is held against them itself.
+/// A proxy gets the address that was checked against the rules, and its own address is checked as well.
 #[tokio::test]
 async fn a_proxy_is_no_way_round() {
     let server = Server::plain().await;

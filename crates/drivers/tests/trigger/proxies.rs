@@ -1,4 +1,4 @@
-//! Which requests go through a proxy, and what it is told.
+//! Which requests use a proxy, and what the proxy receives.
 
 use model::{HttpRequest, NoAnswerKind, Tls, Verify};
 
@@ -11,7 +11,7 @@ use crate::{
 
 type Environment<'a> = &'a [(&'a str, &'a str)];
 
-/// Each environment with each URL: whether the proxy was asked.
+/// Each environment with each URL: whether the proxy got a request.
 #[tokio::test]
 async fn the_environment_says_what_goes_through_a_proxy() {
     let server = Server::plain().await;
@@ -46,7 +46,7 @@ async fn the_environment_says_what_goes_through_a_proxy() {
     }
 }
 
-/// A name without a proxy has no address; through the proxy it would have one.
+/// Without the proxy the name has no address; through the proxy it would have one.
 #[tokio::test]
 async fn no_proxy_keeps_names_from_the_proxy() {
     let proxy = Proxy::start(None, None).await;
@@ -59,7 +59,7 @@ async fn no_proxy_keeps_names_from_the_proxy() {
     assert!(proxy.heads().is_empty());
 }
 
-/// A tunnel carries the session with the server: the proxy sees neither path nor header.
+/// A tunnel carries the TLS session with the server: the proxy sees neither path nor header.
 #[tokio::test]
 async fn a_tunnel_hides_what_it_carries() {
     let authority = Authority::make("ours");
@@ -85,7 +85,7 @@ async fn a_tunnel_hides_what_it_carries() {
     assert!(!server.requests()[0].contains("proxy-authorization"), "it is the proxy's alone");
 }
 
-/// A proxy may itself ask for TLS; it is trusted as this machine trusts.
+/// A proxy may itself require TLS; it is verified by the trusted roots of this machine.
 #[tokio::test]
 async fn a_proxy_may_ask_for_tls() {
     let authority = Authority::make("ours");
@@ -103,7 +103,7 @@ async fn a_proxy_may_ask_for_tls() {
     assert_eq!(proxy.heads().len(), 1);
 }
 
-/// What a proxy refuses, and one that cannot be used, is told as such, and nothing goes past it.
+/// A refusal of a proxy, and an unusable proxy, are reported as such, and no request bypasses the proxy.
 #[tokio::test]
 async fn a_proxy_that_does_not_help_is_told() {
     let unknown = Proxy::start(None, Some("HTTP/1.1 407 Who\r\ncontent-length: 0\r\n\r\n")).await;

@@ -1,4 +1,4 @@
-//! A proxy, as small as one can be: it passes requests on, and connects.
+//! A minimal proxy: it forwards requests, and connects tunnels.
 
 use std::{
     net::SocketAddr,
@@ -12,10 +12,10 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
-/// What a proxy has been asked, each as the head of a request.
+/// The requests that a proxy received, each as its head.
 type Heads = Arc<Mutex<Vec<String>>>;
 
-/// A proxy, until it is dropped. Every name leads to this machine.
+/// A proxy, until it is dropped. It resolves every name to this machine.
 pub(crate) struct Proxy {
     pub(crate) address: SocketAddr,
     heads: Heads,
@@ -23,7 +23,7 @@ pub(crate) struct Proxy {
 }
 
 impl Proxy {
-    /// A proxy; one that asks for TLS, or answers every request like this.
+    /// Starts a proxy; optionally with TLS, or with a fixed response to every request.
     pub(crate) async fn start(tls: Option<ServerConfig>, instead: Option<&'static str>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("bound");
         let address = listener.local_addr().expect("an address");

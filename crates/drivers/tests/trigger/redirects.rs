@@ -1,4 +1,4 @@
-//! Where a redirect leads, and what goes along.
+//! Where a redirect leads, and which headers and body are sent along.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ fn redirected(server: &Server, path: &str, redirects_max: u32) -> HttpRequest {
     HttpRequest { redirects_max, ..get(&server.url("http", "127.0.0.1", path)) }
 }
 
-/// Each status with each kind of method: what arrives at the end.
+/// Each status with each kind of method: the request that arrives at the end.
 #[tokio::test]
 async fn method_and_body_go_along_where_they_must() {
     let server = Server::plain().await;
@@ -52,7 +52,7 @@ async fn method_and_body_go_along_where_they_must() {
     }
 }
 
-/// Who asks is not told to another origin, and neither is what else was meant for the first one.
+/// Credentials are not sent to another origin, and neither is the `Host` header that was meant for the first one.
 #[tokio::test]
 async fn credentials_stay_with_their_origin() {
     let (first, second) = (Server::plain().await, Server::plain().await);
@@ -82,7 +82,7 @@ async fn credentials_stay_with_their_origin() {
     }
 }
 
-/// What holds a secret, or usually does, stays with its origin; a body that must go along stops the way there.
+/// A header with a secret stays with its origin; a secret body that must be sent along stops the redirect.
 #[tokio::test]
 async fn what_holds_a_secret_stays_with_its_origin() {
     let (first, second) = (Server::plain().await, Server::plain().await);
@@ -113,7 +113,7 @@ async fn what_holds_a_secret_stays_with_its_origin() {
     assert!(asked.all(|asked| asked.contains("x-mine: s3cr3t\n")), "its own origin");
 }
 
-/// With none to follow, a redirect is the answer; so is one that leads nowhere.
+/// With no redirects allowed, a redirect is the response; so is one without a valid location.
 #[tokio::test]
 async fn a_redirect_that_is_not_followed_is_the_answer() {
     let server = Server::plain().await;
@@ -130,7 +130,7 @@ async fn a_redirect_that_is_not_followed_is_the_answer() {
     }
 }
 
-/// A way that is too long ends, and says so.
+/// Too many redirects end with an error that states it.
 #[tokio::test]
 async fn a_loop_ends() {
     let (first, second) = (Server::plain().await, Server::plain().await);
@@ -146,7 +146,7 @@ async fn a_loop_ends() {
     assert!(answer.message.starts_with("redirected more than 3 times"), "{}", answer.message);
 }
 
-/// What fails after a redirect fails after something was sent, and names where it was led.
+/// A failure after a redirect counts as sent, and names the target of the redirect.
 #[tokio::test]
 async fn a_redirect_to_nobody_is_no_unsent_request() {
     let (server, gone) = (Server::plain().await, Server::plain().await);
@@ -164,7 +164,7 @@ async fn a_redirect_to_nobody_is_no_unsent_request() {
     assert!(answer.message.contains("nobody answers at"), "{}", answer.message);
 }
 
-/// One timeout holds for the whole way.
+/// One timeout covers all redirects.
 #[tokio::test]
 async fn the_timeout_is_for_the_whole_way() {
     let server = Server::plain().await;

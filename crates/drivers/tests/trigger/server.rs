@@ -1,4 +1,4 @@
-//! A server that tells what it got, as text, or does what its path says.
+//! A server that echoes the request as text, or does what its path requests.
 
 use std::{
     convert::Infallible,
@@ -27,10 +27,10 @@ use tokio::{
 };
 use tokio_rustls::{TlsAcceptor, rustls::ServerConfig};
 
-/// How long something that must happen may take.
+/// The timeout for an expected event.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What a server has seen.
+/// The observations of a server.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     /// Requests, as text.
@@ -95,7 +95,7 @@ impl Server {
         Self { address, seen, _tasks: tasks }
     }
 
-    /// A URL of it under a name that leads here.
+    /// Returns a URL of the server with a name that resolves to it.
     pub(crate) fn url(&self, scheme: &str, host: &str, path: &str) -> String {
         format!("{scheme}://{host}:{}{path}", self.address.port())
     }
@@ -105,7 +105,7 @@ impl Server {
     }
 }
 
-/// Waits until something is as it must be.
+/// Waits until a condition holds.
 pub(crate) async fn until(what: &str, holds: impl Fn() -> bool) {
     let waiting = async {
         while !holds() {
@@ -147,7 +147,7 @@ async fn answer(request: Request<Incoming>, seen: &Seen) -> Response<Full<Bytes>
     match head.uri.path() {
         "/stalls" => std::future::pending().await,
         "/overflows" => *response.body_mut() = Full::from("x".repeat(1001)),
-        // `/leads/307?/there` answers with 307 and `location: /there`.
+        // `/leads/307?/there` responds with 307 and `location: /there`.
         path => {
             let status = path.strip_prefix("/leads/").and_then(|status| status.parse().ok());
             if let Some(status) = status {

@@ -1,4 +1,4 @@
-//! Who is trusted, by what we are known, and what is then spoken.
+//! Trusted certificates, client certificates, and protocols.
 
 use std::fs;
 
@@ -18,8 +18,8 @@ fn trusting(verify: Verify) -> Tls {
     Tls { verify, ..Tls::default() }
 }
 
-/// Each server with each kind of trust: whoever is not the one that was asked for is not talked to, unless the document
-/// says that anybody will do.
+/// Each server with each kind of trust: a server without the expected certificate gets no request, unless the document disables
+/// verification.
 #[tokio::test]
 async fn only_who_is_trusted_is_talked_to() {
     let (ours, theirs) = (Authority::make("ours"), Authority::make("theirs"));
@@ -44,7 +44,7 @@ async fn only_who_is_trusted_is_talked_to() {
         (&elsewhere, trusting(Verify::Nothing), None),
         (&alone, trusting(Verify::Nothing), None),
     ];
-    // A machine that trusts somebody else.
+    // A machine that trusts another authority.
     let folder = tempfile::tempdir().expect("a folder");
     let roots = folder.path().join("roots.pem");
     fs::write(&roots, theirs.pem()).expect("written");
@@ -64,7 +64,7 @@ async fn only_who_is_trusted_is_talked_to() {
     }
 }
 
-/// What a machine trusts is what its environment says, if it says something.
+/// A machine trusts the roots that its environment names, if it names some.
 #[tokio::test]
 async fn a_machine_trusts_whom_its_environment_names() {
     let authority = Authority::make("ours");
@@ -81,7 +81,7 @@ async fn a_machine_trusts_whom_its_environment_names() {
     assert!(answer.message.contains("install its `ca-certificates`"), "{}", answer.message);
 }
 
-/// A server that wants to know us gets our certificate, and no other will do.
+/// A server that requires a client certificate gets ours, and accepts no other.
 #[tokio::test]
 async fn a_server_knows_us_by_our_certificate() {
     let (ours, theirs) = (Authority::make("ours"), Authority::make("theirs"));
@@ -107,7 +107,7 @@ async fn a_server_knows_us_by_our_certificate() {
     assert_eq!(server.requests().len(), 2, "nobody else was heard");
 }
 
-/// What is no certificate or no key is told before anything is sent.
+/// An invalid certificate or key is reported before anything is sent.
 #[tokio::test]
 async fn a_file_that_is_no_certificate_is_told() {
     let authority = Authority::make("ours");
@@ -135,7 +135,7 @@ async fn a_file_that_is_no_certificate_is_told() {
     }
 }
 
-/// A peer chooses the protocol; one that does not choose gets HTTP/1.1.
+/// A peer selects the protocol; without a selection it is HTTP/1.1.
 #[tokio::test]
 async fn a_peer_chooses_what_is_spoken() {
     let authority = Authority::make("ours");

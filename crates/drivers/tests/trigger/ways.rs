@@ -1,4 +1,4 @@
-//! Every way in which a trigger can be fired, made to do the same things.
+//! Every kind of trigger, with the same behaviours.
 
 use std::{collections::BTreeMap, sync::atomic::Ordering, time::Duration};
 
@@ -12,18 +12,18 @@ use crate::{
     server::Server,
 };
 
-/// What a trigger is made to do.
+/// The behaviour of the triggered system.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Does {
-    /// It answers with what it was told.
+    /// It responds with the request that it received.
     Tells,
-    /// It does not answer.
+    /// It does not respond.
     Stalls,
-    /// It answers with more than is kept.
+    /// It responds with more than the limit.
     Overflows,
 }
 
-/// A way to fire.
+/// A kind of trigger.
 pub(crate) struct Way {
     pub(crate) name: &'static str,
     pub(crate) triggers: Triggers,
@@ -44,7 +44,7 @@ struct Http {
     _proxy: Option<Proxy>,
 }
 
-/// Which way leads to a server.
+/// The path to a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Road {
     Direct,
@@ -52,7 +52,7 @@ enum Road {
 }
 
 impl Way {
-    /// All of them.
+    /// Returns all kinds.
     pub(crate) async fn all() -> Vec<Self> {
         let authority = Authority::make("ours");
         vec![
@@ -71,7 +71,7 @@ impl Way {
     }
 
     async fn http(name: &'static str, tls: Option<(&Authority, &str)>, road: Road) -> Self {
-        // This name exists nowhere: only a proxy knows where it leads.
+        // This name does not exist: only a proxy can resolve it.
         let host = if road == Road::Proxied { "shop.test" } else { "localhost" };
         let (server, scheme) = match tls {
             None => (Server::plain().await, "http"),
@@ -92,7 +92,7 @@ impl Way {
         Self { name, triggers: triggers(&[("ALL_PROXY", &address)]), kind }
     }
 
-    /// Whether it does anything at all.
+    /// Whether it fires anything at all.
     pub(crate) fn fires(&self) -> bool {
         !matches!(self.kind, Kind::TraceId)
     }
@@ -111,7 +111,7 @@ impl Way {
         }
     }
 
-    /// How often it was fired.
+    /// Returns how often it was fired.
     pub(crate) fn fired(&self) -> usize {
         match &self.kind {
             Kind::Http(http) => http.server.requests().len(),
@@ -121,7 +121,7 @@ impl Way {
         }
     }
 
-    /// What is left of it: connections, processes.
+    /// Returns the number of remaining connections or processes.
     pub(crate) fn alive(&self) -> usize {
         match &self.kind {
             Kind::Http(http) => http.server.seen.open.load(Ordering::SeqCst),
@@ -131,7 +131,7 @@ impl Way {
         }
     }
 
-    /// What the system was told, by the names of headers in small letters.
+    /// Returns the headers that the system received, with names in lower case.
     pub(crate) fn told(&self, answer: &Answer) -> BTreeMap<String, String> {
         let (text, joint) = match answer {
             Answer::Response(response) => (response.body.as_bytes(), ": "),
@@ -163,7 +163,7 @@ mod exec {
     use super::{Does, Kind, Way};
     use crate::firing::triggers;
 
-    /// Programs that note which group they are in the folder where they run.
+    /// Programs that write their process group into the folder where they run.
     pub(super) struct Exec {
         folder: tempfile::TempDir,
         is_line: bool,

@@ -1,6 +1,6 @@
-//! When two rows of a trace say the same, and their hashes.
+//! Equality of the rows of a trace by content, and their hashes.
 //!
-//! Equal strings have equal numbers, so nothing here reads a text.
+//! Equal strings have equal numbers, so no text is compared here.
 
 use std::hash::{Hash, Hasher};
 
@@ -50,7 +50,7 @@ impl Trace {
         a.len == b.len && rows(a).zip(rows(b)).all(same)
     }
 
-    /// As deep as the values, whose depth whoever wrote them has limited.
+    /// Recursion is as deep as the values, and the code that wrote them limits their depth.
     fn is_same(&self, a: Cell, b: Cell) -> bool {
         match (a, b) {
             (Cell::Empty, Cell::Empty) => true,

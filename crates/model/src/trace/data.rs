@@ -1,4 +1,4 @@
-//! The owned form of what a trace holds: what is pushed in, and what an encoder takes out.
+//! The owned form of the contents of a trace: for pushing spans into it, and for encoding them.
 
 use std::hash::{Hash, Hasher};
 
@@ -7,7 +7,7 @@ use crate::{SpanId, Timestamp, TraceId};
 /// A typed attribute value. Equality is of content: `NaN` equals itself, `0.0` differs from `-0.0`.
 #[derive(Clone, Debug, Default)]
 pub enum Value {
-    /// A value that was sent without one.
+    /// A value that was sent without content.
     #[default]
     Empty,
     /// A boolean.
@@ -26,7 +26,7 @@ pub enum Value {
     Map(Vec<(String, Value)>),
 }
 
-/// What produced a span.
+/// The resource that produced a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceData {
     /// Keys and values, in the order sent.
@@ -52,7 +52,7 @@ pub struct EntityData {
     pub description_keys: Vec<String>,
 }
 
-/// The library that made a span.
+/// The instrumentation scope that created a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScopeData {
     /// Its name.
@@ -63,7 +63,7 @@ pub struct ScopeData {
     pub attributes: Vec<(String, Value)>,
     /// Attributes that the producer dropped.
     pub dropped_attributes: u32,
-    /// The schema of what it makes.
+    /// The schema of its telemetry.
     pub schema_url: String,
 }
 
@@ -72,7 +72,7 @@ pub struct ScopeData {
 pub struct SpanData {
     /// Its id.
     pub id: SpanId,
-    /// The span under which it happened.
+    /// The id of its parent.
     pub parent: Option<SpanId>,
     /// W3C trace state, as sent.
     pub trace_state: String,
@@ -90,24 +90,24 @@ pub struct SpanData {
     pub attributes: Vec<(String, Value)>,
     /// Attributes that the producer dropped.
     pub dropped_attributes: u32,
-    /// What happened in it, in the order sent.
+    /// Its events, in the order sent.
     pub events: Vec<EventData>,
     /// Events that the producer dropped.
     pub dropped_events: u32,
-    /// What it refers to, in the order sent.
+    /// Its links, in the order sent.
     pub links: Vec<LinkData>,
     /// Links that the producer dropped.
     pub dropped_links: u32,
-    /// How it ended.
+    /// Its status.
     pub status: Status,
 }
 
-/// Something that happened at a moment within a span.
+/// An event at a time within a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventData {
-    /// When.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What.
+    /// The name of the event.
     pub name: String,
     /// Keys and values, in the order sent.
     pub attributes: Vec<(String, Value)>,
@@ -115,12 +115,12 @@ pub struct EventData {
     pub dropped_attributes: u32,
 }
 
-/// A reference to another span. Ids that are no ids on the wire are none here.
+/// A link to another span. An id that is invalid on the wire is none here.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LinkData {
-    /// The trace referred to.
+    /// The id of the linked trace.
     pub trace_id: Option<TraceId>,
-    /// The span referred to.
+    /// The id of the linked span.
     pub span_id: Option<SpanId>,
     /// W3C trace state of the link, as sent.
     pub trace_state: String,
@@ -132,51 +132,51 @@ pub struct LinkData {
     pub dropped_attributes: u32,
 }
 
-/// The kind of a span. The number of a kind that is not known yet is kept.
+/// The kind of a span. The number of an unknown kind is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Kind {
-    /// Not said.
+    /// Not set.
     #[default]
     Unspecified,
     /// Work inside a process.
     Internal,
-    /// The serving side of a call.
+    /// The server side of a call.
     Server,
-    /// The calling side of a call.
+    /// The client side of a call.
     Client,
     /// The sending side of a message.
     Producer,
     /// The receiving side of a message.
     Consumer,
-    /// A kind of a later OTLP.
+    /// A kind of a later OTLP version.
     Other(i32),
 }
 
-/// How a span ended.
+/// The status of a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Status {
     /// The code.
     pub code: StatusCode,
-    /// What the producer said about an error.
+    /// The producer's message about an error.
     pub message: String,
 }
 
-/// The code of a status. The number of a code that is not known yet is kept.
+/// The code of a status. The number of an unknown code is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum StatusCode {
-    /// Not said.
+    /// Not set.
     #[default]
     Unset,
-    /// The application says that it is well.
+    /// The application marked the span as successful.
     Ok,
     /// An error.
     Error,
-    /// A code of a later OTLP.
+    /// A code of a later OTLP version.
     Other(i32),
 }
 
 impl SpanData {
-    /// A span of which only this is known; the rest is as OTLP leaves it out.
+    /// Creates a span with these fields; all others have the defaults of OTLP.
     pub fn new(id: SpanId, parent: Option<SpanId>, name: impl Into<String>) -> Self {
         Self {
             id,
@@ -199,7 +199,7 @@ impl SpanData {
 }
 
 impl Kind {
-    /// The kind with this number on the wire.
+    /// Returns the kind with this number on the wire.
     pub fn from_number(number: i32) -> Self {
         match number {
             0 => Self::Unspecified,
@@ -212,7 +212,7 @@ impl Kind {
         }
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> i32 {
         match self {
             Self::Unspecified => 0,
@@ -225,7 +225,7 @@ impl Kind {
         }
     }
 
-    /// The kind as one word.
+    /// Returns the kind as one word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unspecified => "unspecified",
@@ -240,7 +240,7 @@ impl Kind {
 }
 
 impl StatusCode {
-    /// The code with this number on the wire.
+    /// Returns the code with this number on the wire.
     pub fn from_number(number: i32) -> Self {
         match number {
             0 => Self::Unset,
@@ -250,7 +250,7 @@ impl StatusCode {
         }
     }
 
-    /// The number on the wire.
+    /// Returns the number on the wire.
     pub fn number(self) -> i32 {
         match self {
             Self::Unset => 0,
@@ -260,7 +260,7 @@ impl StatusCode {
         }
     }
 
-    /// The code as one word.
+    /// Returns the code as one word.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Unset => "unset",

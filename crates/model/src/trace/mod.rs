@@ -1,8 +1,8 @@
-//! A trace that loses nothing of OTLP, laid out for a million spans in memory.
+//! A trace that loses no data of OTLP, with a memory layout for a million spans.
 //!
-//! Strings, resources and scopes stand once; spans, attributes, events and links are fixed-size rows in
-//! vectors of their own, read through views ([`Span`], [`ValueRef`]). A trace grows by appending, since spans
-//! come late. The reasons and the alternatives are in `docs/adr/0007-trace-layout.md`.
+//! Strings, resources and scopes are stored once. Spans, attributes, events and links are fixed-size rows in their own vectors,
+//! read through views ([`Span`], [`ValueRef`]). A trace grows by appending, since spans arrive late. The reasons and the
+//! alternatives are in `docs/adr/0007-trace-layout.md`.
 //!
 //! Deliberately absent: removal in place, and any wire format (that is `otlp`).
 

@@ -1,4 +1,4 @@
-//! Spans and strings of a trace by their numbers: who looks at many spans compares numbers, not texts.
+//! Spans and strings of a trace by their numbers: code that visits many spans compares numbers, not texts.
 
 use super::{
     Resource, ResourceIx, Span, SpanIx, Trace, ValueRef,
@@ -6,7 +6,7 @@ use super::{
     strings::Text,
 };
 
-/// An attribute of a span, its strings still numbers.
+/// An attribute of a span with strings as numbers.
 #[derive(Clone, Copy, Debug)]
 pub struct NumberedAttribute<'a> {
     trace: &'a Trace,
@@ -14,39 +14,39 @@ pub struct NumberedAttribute<'a> {
 }
 
 impl SpanIx {
-    /// Where the span stands in the order of arrival, from 0.
+    /// Returns the index of the span in order of arrival, from 0.
     pub fn number(self) -> usize {
         self.0 as usize
     }
 }
 
 impl Trace {
-    /// The span that came so many spans after the first.
+    /// Returns the span with this index in order of arrival.
     pub fn numbered_span(&self, number: usize) -> Span<'_> {
         self.span(SpanIx(number as u32))
     }
 
-    /// All resources, in the order of arrival.
+    /// Returns all resources, in order of arrival.
     pub fn resources(&self) -> impl Iterator<Item = Resource<'_>> {
         (0..self.resources.len()).map(|number| Resource::new(self, ResourceIx(number as u32)))
     }
 
-    /// The number of a string, if anything in the trace uses it.
+    /// Returns the number of a string, if the trace contains it.
     pub fn text_number(&self, text: &str) -> Option<u32> {
         self.strings.find(text).map(|text| text.0)
     }
 
-    /// The string with this number, which MUST come from this trace.
+    /// Returns the string with this number, which MUST come from this trace.
     pub fn text(&self, number: u32) -> &str {
         self.strings.get(Text(number))
     }
 
-    /// The number of a span's name.
+    /// Returns the number of a span's name.
     pub fn name_number(&self, span: SpanIx) -> u32 {
         self.spans[span.0 as usize].head.name.0
     }
 
-    /// The attributes of a span, in the order sent.
+    /// Returns the attributes of a span, in the order sent.
     pub fn numbered_attributes(
         &self,
         span: SpanIx,
@@ -57,12 +57,12 @@ impl Trace {
 }
 
 impl<'a> NumberedAttribute<'a> {
-    /// The number of its key.
+    /// Returns the number of its key.
     pub fn key(self) -> u32 {
         self.row.key.0
     }
 
-    /// The number of its value, if that is a text.
+    /// Returns the number of its value, if that is a text.
     pub fn text(self) -> Option<u32> {
         match self.row.value {
             Cell::Str(text) => Some(text.0),
@@ -70,7 +70,7 @@ impl<'a> NumberedAttribute<'a> {
         }
     }
 
-    /// Its value.
+    /// Returns its value.
     pub fn value(self) -> ValueRef<'a> {
         ValueRef::new(self.trace, self.row.value)
     }

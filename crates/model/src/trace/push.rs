@@ -1,4 +1,4 @@
-//! The owned form of a span, and of what is around it, written into a trace.
+//! Writes the owned form of a span, its resource and its scope into a trace.
 
 use super::{
     EntityData, EventData, LinkData, ResourceData, ScopeData, Span, SpanData, Value,
@@ -9,7 +9,7 @@ use super::{
 use crate::{SpanId, TextMut};
 
 impl Trace {
-    /// The number of this resource, which is stored if it is new.
+    /// Returns the index of this resource, and stores it if it is new.
     pub fn resource(&mut self, data: ResourceData) -> Result<ResourceIx, TraceFull> {
         let mut writer = Writer::new(self);
         attributes(&mut writer, data.attributes)?;
@@ -23,7 +23,7 @@ impl Trace {
         writer.resource(head)
     }
 
-    /// The number of this scope, which is stored if it is new.
+    /// Returns the index of this scope, and stores it if it is new.
     pub fn scope(&mut self, data: ScopeData) -> Result<ScopeIx, TraceFull> {
         let mut writer = Writer::new(self);
         attributes(&mut writer, data.attributes)?;
@@ -36,7 +36,7 @@ impl Trace {
         writer.scope(head)
     }
 
-    /// Adds a span, unless it is there already.
+    /// Adds a span, unless it is already there.
     pub fn push(
         &mut self,
         resource: ResourceIx,
@@ -71,17 +71,17 @@ impl Trace {
         writer.span(head)
     }
 
-    /// The same trace without the spans of this id.
+    /// Returns the trace without the spans of this id.
     pub fn without(&self, id: SpanId) -> Result<Self, TraceFull> {
         self.only(|span| span.id() != id)
     }
 
-    /// Whether something in it that is said in words may be this. Words that stand side by side are looked at as one.
+    /// Whether a text in it may match `is_it`. Adjacent texts are searched as one, so a false positive is possible.
     pub fn may_say(&self, is_it: impl Fn(&[u8]) -> bool) -> bool {
         is_it(self.strings.joined()) || is_it(&self.bytes)
     }
 
-    /// The same trace in other words.
+    /// Returns a copy of the trace with its texts edited by `tell`.
     pub fn retold(&self, tell: impl Fn(Vec<TextMut<'_>>)) -> Result<Self, TraceFull> {
         let mut retold = Self::new(self.id());
         for span in self.spans() {
@@ -97,7 +97,7 @@ impl Trace {
         Ok(retold)
     }
 
-    /// The same trace with these spans alone.
+    /// Returns the trace with only these spans.
     pub fn only(&self, is_kept: impl Fn(Span<'_>) -> bool) -> Result<Self, TraceFull> {
         let mut rest = Self::new(self.id());
         for span in self.spans().filter(|span| is_kept(*span)) {
@@ -176,6 +176,6 @@ fn cell(writer: &mut Writer<'_>, value: Value) -> Result<Cell, TraceFull> {
 }
 
 fn text(writer: &mut Writer<'_>, text: &str) -> Result<Text, TraceFull> {
-    // A `str` is UTF-8, so that there always is a number.
+    // A `str` is UTF-8, so there is always a number.
     writer.text(text.as_bytes()).map(Option::unwrap_or_default)
 }

@@ -1,4 +1,4 @@
-//! The rows of a trace, and the numbers of what is in them.
+//! The rows of a trace, and their indices.
 
 use std::hash::{BuildHasher, Hasher};
 
@@ -27,41 +27,41 @@ pub struct Trace {
     pub(super) spans: Vec<SpanRow>,
     pub(super) events: Vec<EventRow>,
     pub(super) links: Vec<LinkRow>,
-    /// By content, which the number before says in short.
+    /// By content, with its hash.
     pub(super) resource_numbers: HashTable<(u64, ResourceIx)>,
-    /// By content.
+    /// By content, with its hash.
     pub(super) scope_numbers: HashTable<(u64, ScopeIx)>,
     span_numbers: HashTable<SpanIx>,
     conflicts: Vec<SpanIx>,
-    /// By content, since all of them may bear one id.
+    /// By content, since all of them may have the same id.
     conflict_numbers: HashTable<(u64, SpanIx)>,
     hasher: DefaultHashBuilder,
 }
 
-/// A span of a trace, by its number in the order of arrival.
+/// A span of a trace, by its index in order of arrival.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SpanIx(pub(super) u32);
 
-/// A resource of a trace, by its number.
+/// A resource of a trace, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ResourceIx(pub(super) u32);
 
-/// A scope of a trace, by its number.
+/// A scope of a trace, by its index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ScopeIx(pub(super) u32);
 
-/// What became of a pushed span.
+/// The result of pushing a span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PushResult {
-    /// It is new.
+    /// The span is new.
     New(SpanIx),
-    /// The same span with the same content is there already; nothing changed.
+    /// The same span with the same content is already there; nothing changed.
     Repeated(SpanIx),
-    /// A span with this id and other content is there; both are kept, children belong to the first.
+    /// A span with this id and other content is there; both are stored, children belong to the first.
     Conflicting(SpanIx),
 }
 
-/// The trace holds as much as its 32-bit numbers can tell apart.
+/// The error of a trace that exceeds its 32-bit indices.
 #[derive(Clone, Copy, Debug, Error, PartialEq, Eq)]
 #[error("the trace holds more than 4 GiB of text or 2^32 values")]
 pub struct TraceFull;
@@ -72,17 +72,17 @@ impl Faulty for TraceFull {
     }
 }
 
-/// A stretch of one of the vectors of a trace.
+/// A range of one of the vectors of a trace.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Run {
     pub(super) start: u32,
     pub(super) len: u32,
 }
 
-/// A value in 12 bytes: what is short stands in it, what is long is a stretch of its trace.
+/// A value in 12 bytes: short values are stored inline, long ones as a range of a vector of the trace.
 #[derive(Clone, Copy, Debug)]
 pub enum Cell {
-    /// A value that was sent without one.
+    /// A value that was sent without content.
     Empty,
     /// A boolean.
     Bool(bool),
@@ -92,15 +92,15 @@ pub enum Cell {
     Double(Wide),
     /// A text.
     Str(Text),
-    /// Raw bytes, of `bytes`.
+    /// Raw bytes, in `bytes`.
     Bytes(Run),
-    /// A list of values, of `cells`.
+    /// A list of values, in `cells`.
     Array(Run),
-    /// Keys and values, of `attributes`.
+    /// Keys and values, in `attributes`.
     Map(Run),
 }
 
-/// A 64-bit number in two halves, so that what holds it can start at any multiple of four bytes.
+/// A 64-bit number in two halves, so that its container needs an alignment of only four bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Wide([u32; 2]);
 
@@ -152,7 +152,7 @@ pub(super) struct LinkRow {
 }
 
 impl Trace {
-    /// A trace without spans.
+    /// Creates a trace without spans.
     pub fn new(id: TraceId) -> Self {
         Self {
             id,
@@ -176,12 +176,12 @@ impl Trace {
         }
     }
 
-    /// Its id.
+    /// Returns its id.
     pub fn id(&self) -> TraceId {
         self.id
     }
 
-    /// How many spans it has.
+    /// Returns the number of spans.
     pub fn len(&self) -> usize {
         self.spans.len()
     }
@@ -191,22 +191,22 @@ impl Trace {
         self.spans.is_empty()
     }
 
-    /// The span with this number.
+    /// Returns the span with this index.
     pub fn span(&self, ix: SpanIx) -> Span<'_> {
         Span::new(self, ix)
     }
 
-    /// All spans in the order of arrival.
+    /// Returns all spans in order of arrival.
     pub fn spans(&self) -> impl Iterator<Item = Span<'_>> {
         (0..self.spans.len()).map(|number| self.span(SpanIx(number as u32)))
     }
 
-    /// The span with this id; of several, the first that came.
+    /// Returns the span with this id; of several, the first that arrived.
     pub fn find(&self, id: SpanId) -> Option<Span<'_>> {
         self.number_of(id).map(|ix| self.span(ix))
     }
 
-    /// Spans whose id an earlier one bears with other content.
+    /// Returns the spans with the id of an earlier span and other content.
     pub fn conflicts(&self) -> &[SpanIx] {
         &self.conflicts
     }
@@ -216,7 +216,7 @@ impl Trace {
         self.span_numbers.find(self.hasher.hash_one(id), same).copied()
     }
 
-    /// What becomes of a span that would have this number; unless it is there already, it must then be pushed.
+    /// Returns the result of adding a span with this index; unless it is already there, the caller must then push it.
     pub(super) fn admit(&mut self, row: &SpanRow, ix: SpanIx) -> PushResult {
         let Self { span_numbers, hasher, spans, .. } = self;
         let id = |ix: &SpanIx| spans[ix.0 as usize].head.id;
@@ -234,7 +234,7 @@ impl Trace {
         }
     }
 
-    /// The same for a span whose id is known.
+    /// The same for a span with a known id.
     fn admit_beside(&mut self, first: SpanIx, row: &SpanRow, ix: SpanIx) -> PushResult {
         let is_same = |ix: SpanIx| self.is_same_span(&self.spans[ix.0 as usize], row);
         if is_same(first) {

@@ -1,4 +1,4 @@
-//! Each distinct string of a trace, stored once.
+//! Interned strings: each distinct string of a trace, stored once.
 
 use std::{
     hash::{BuildHasher, Hasher},
@@ -9,18 +9,18 @@ use hashbrown::{DefaultHashBuilder, HashTable};
 
 use super::TraceFull;
 
-/// A string of a trace, by its number. The default is the empty one.
+/// A string of a trace, by its number. The default is the empty string.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct Text(pub(super) u32);
 
-/// All strings end to end. The empty one is the first, and not in the table.
+/// All strings, concatenated. The empty one is the first, and not in the table.
 #[derive(Clone, Debug)]
 pub(super) struct Strings {
     bytes: String,
-    /// Where each one starts, and after the last where it ends.
+    /// The start offset of each string, and the end offset of the last.
     bounds: Vec<u32>,
     numbers: HashTable<Text>,
-    // Seeded by the process, so that no sender can choose strings that collide.
+    // Seeded per process, so that no sender can choose strings that collide.
     hasher: DefaultHashBuilder,
 }
 
@@ -34,7 +34,7 @@ impl Strings {
         }
     }
 
-    /// The number of this text, which is stored if it is new; nothing where it is not UTF-8.
+    /// Returns the number of this text, and stores it if it is new; none if it is not UTF-8.
     pub(super) fn intern(&mut self, text: &[u8]) -> Result<Option<Text>, TraceFull> {
         if text.is_empty() {
             return Ok(Some(Text::default()));
@@ -43,7 +43,7 @@ impl Strings {
         if let Some(known) = self.find_hashed(hash, text) {
             return Ok(Some(known));
         }
-        // What is known is UTF-8, so that only what is new needs a look.
+        // Known strings are UTF-8, so only a new one is validated.
         let Ok(text) = str::from_utf8(text) else { return Ok(None) };
         let end = u32::try_from(self.bytes.len() + text.len()).map_err(|_| TraceFull)?;
         let number = u32::try_from(self.bounds.len() - 1).map_err(|_| TraceFull)?;
@@ -55,7 +55,7 @@ impl Strings {
         Ok(Some(Text(number)))
     }
 
-    /// The number of `text`, if any span uses it.
+    /// Returns the number of `text`, if any span uses it.
     pub(super) fn find(&self, text: &str) -> Option<Text> {
         if text.is_empty() {
             return Some(Text::default());
@@ -63,18 +63,18 @@ impl Strings {
         self.find_hashed(hash(&self.hasher, text.as_bytes()), text.as_bytes())
     }
 
-    /// The string with this number.
+    /// Returns the string with this number.
     pub(super) fn get(&self, text: Text) -> &str {
         &self.bytes[range(&self.bounds, text)]
     }
 
-    /// Whether the string with this number is this one.
+    /// Whether the string with this number equals this one.
     #[inline]
     pub(super) fn is(&self, known: Text, text: &[u8]) -> bool {
         self.bytes.as_bytes()[range(&self.bounds, known)] == *text
     }
 
-    /// All of them, side by side.
+    /// Returns all strings, concatenated.
     pub(super) fn joined(&self) -> &[u8] {
         self.bytes.as_bytes()
     }

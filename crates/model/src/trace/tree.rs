@@ -1,109 +1,109 @@
-//! The shape of a trace: who is whose child, in what order.
+//! The tree of a trace: parents, children and their order.
 
 use std::{cmp::Ordering, iter, ops::Range};
 
 use super::{Span, SpanIx, Trace};
 
-/// The tree of a trace as it stood when the tree was made.
+/// The tree of a trace at the time when the tree was built.
 ///
-/// Spans come in depth-first order, a parent before its children, siblings by start and then by arrival. A
-/// span whose parent is absent stands as a root. Parents that form a circle are cut at their earliest span.
-/// A span's index in that order is its *place*; a subtree is a stretch of places.
+/// Spans are in depth-first order, a parent before its children, siblings by start and then by arrival. A span with an absent
+/// parent is a root. A cycle of parents is cut at its earliest span. The index of a span in that order is its *place*; a
+/// subtree is a range of places.
 #[derive(Clone, Debug)]
 pub struct Tree {
     order: Vec<SpanIx>,
     /// By span.
     places: Vec<u32>,
-    /// By place: where its subtree ends.
+    /// By place: the end of its subtree.
     ends: Vec<u32>,
     /// By place: the place of the parent, or `NONE`.
     parents: Vec<u32>,
     orphans: Vec<SpanIx>,
 }
 
-/// No span: a trace has fewer than 2^32 of them.
+/// No span: a trace has fewer than 2^32 spans.
 const NONE: u32 = u32::MAX;
 
 impl Tree {
-    /// The tree of `trace`.
+    /// Builds the tree of `trace`.
     pub fn of(trace: &Trace) -> Self {
         Self::with_ties(trace, |_, _| Ordering::Equal)
     }
 
-    /// The tree of `trace`, in which `ties` orders spans that start in the same nanosecond; what is equal to it stays in the order
-    /// of arrival.
+    /// Builds the tree of `trace`, in which `ties` orders spans that start in the same nanosecond; equal spans stay in order of
+    /// arrival.
     pub fn with_ties(trace: &Trace, ties: fn(Span<'_>, Span<'_>) -> Ordering) -> Self {
         let (mut parents, orphans) = parents(trace);
         let starts = trace.spans().map(|span| span.start().as_nanos()).collect();
         let siblings = Siblings { trace, starts, ties };
         let mut tree = depth_first(&parents, &siblings);
         if tree.order.len() < parents.len() {
-            // What no root leads to hangs on circles.
+            // Spans that no root reaches are below cycles.
             cut_circles(&siblings, &mut parents);
             tree = depth_first(&parents, &siblings);
         }
         Self { orphans, ..tree }
     }
 
-    /// All spans, depth first.
+    /// Returns all spans, depth first.
     pub fn order(&self) -> &[SpanIx] {
         &self.order
     }
 
-    /// The parent of a span, if it is in the trace.
+    /// Returns the parent of a span, if it is in the trace.
     pub fn parent(&self, span: SpanIx) -> Option<SpanIx> {
         self.parent_at(self.place(span)).map(|place| self.order[place])
     }
 
-    /// All spans below a span, depth first.
+    /// Returns all spans below a span, depth first.
     pub fn descendants(&self, span: SpanIx) -> &[SpanIx] {
         let subtree = self.subtree(span);
         &self.order[subtree.start + 1..subtree.end]
     }
 
-    /// The place of a span in [`Tree::order`].
+    /// Returns the place of a span in [`Tree::order`].
     pub fn place(&self, span: SpanIx) -> usize {
         self.places[span.0 as usize] as usize
     }
 
-    /// Where a span and all below it stand in [`Tree::order`].
+    /// Returns the range of a span and all its descendants in [`Tree::order`].
     pub fn subtree(&self, span: SpanIx) -> Range<usize> {
         let place = self.place(span);
         place..self.end_at(place)
     }
 
-    /// Where the subtree of the span at this place ends.
+    /// Returns the end of the subtree of the span at this place.
     pub fn end_at(&self, place: usize) -> usize {
         self.ends[place] as usize
     }
 
-    /// The place of the parent of the span at this place.
+    /// Returns the place of the parent of the span at this place.
     pub fn parent_at(&self, place: usize) -> Option<usize> {
         Some(self.parents[place]).filter(|parent| *parent != NONE).map(|parent| parent as usize)
     }
 
-    /// The places of the children of the span at this place, in order.
+    /// Returns the places of the children of the span at this place, in order.
     pub fn children_at(&self, place: usize) -> impl Iterator<Item = usize> {
         self.stretch(place + 1, self.end_at(place))
     }
 
-    /// The places of what stands at the top: spans without a parent in the trace.
+    /// Returns the places of the roots: spans without a parent in the trace.
     pub fn tops(&self) -> impl Iterator<Item = usize> {
         self.stretch(0, self.order.len())
     }
 
-    /// The places of the later siblings of the span at this place, in order. What stands as a root has no siblings.
+    /// Returns the places of the later siblings of the span at this place, in order. A root has no siblings.
     pub fn later_siblings_at(&self, place: usize) -> impl Iterator<Item = usize> {
         let end = self.parent_at(place).map_or(0, |parent| self.end_at(parent));
         self.stretch(self.end_at(place), end)
     }
 
-    /// Spans that name a parent which is not in the trace, in the order of arrival.
+    /// Returns the spans that name a parent which is not in the trace, in order of arrival.
     pub fn orphans(&self) -> &[SpanIx] {
         &self.orphans
     }
 
-    /// The roots of the subtrees from `first` to `end`, side by side.
+    /// Returns the roots of the adjacent subtrees from `first` to `end`.
     fn stretch(&self, first: usize, end: usize) -> impl Iterator<Item = usize> {
         let mut next = first;
         iter::from_fn(move || {
@@ -114,7 +114,7 @@ impl Tree {
     }
 }
 
-/// In which order siblings stand.
+/// The order of siblings.
 struct Siblings<'a> {
     trace: &'a Trace,
     /// By span.
@@ -123,7 +123,7 @@ struct Siblings<'a> {
 }
 
 impl Siblings<'_> {
-    /// Compares two spans by their numbers.
+    /// Compares two spans by their indices.
     fn compare(&self, one: u32, other: u32) -> Ordering {
         let starts = self.starts[one as usize].cmp(&self.starts[other as usize]);
         let span = |number: u32| self.trace.span(SpanIx(number));
@@ -131,10 +131,10 @@ impl Siblings<'_> {
     }
 }
 
-/// By span: the number of its parent in the trace, or `NONE`; and who names one that is not there.
+/// Returns, by span, the index of its parent in the trace, or `NONE`; and the spans that name an absent parent.
 fn parents(trace: &Trace) -> (Vec<u32>, Vec<SpanIx>) {
     let mut orphans = Vec::new();
-    // Siblings often come together.
+    // Siblings often arrive together.
     let mut last = None;
     let parents = trace.spans().map(|span| {
         let Some(id) = span.parent() else { return NONE };
@@ -153,9 +153,9 @@ fn parents(trace: &Trace) -> (Vec<u32>, Vec<SpanIx>) {
     (parents.collect(), orphans)
 }
 
-/// Makes the earliest span of each circle a root.
+/// Makes the earliest span of each cycle a root.
 fn cut_circles(siblings: &Siblings<'_>, parents: &mut [u32]) {
-    // 0: not seen; otherwise the walk that saw it.
+    // 0: not visited; otherwise the number of the walk that visited it.
     let mut seen_by = vec![0u32; parents.len()];
     for (walk, first) in (1..).zip(0..parents.len() as u32) {
         let mut at = first;
@@ -174,7 +174,7 @@ fn cut_circles(siblings: &Siblings<'_>, parents: &mut [u32]) {
     }
 }
 
-/// Looks at the spans of the circle only: a trace may hold as many circles as pairs.
+/// Visits only the spans of the cycle: a trace may contain as many cycles as pairs.
 fn cut_at_earliest(siblings: &Siblings<'_>, entered: u32, parents: &mut [u32]) {
     let circle = iter::successors(Some(entered), |span| {
         Some(parents[*span as usize]).filter(|parent| *parent != entered)
@@ -184,7 +184,7 @@ fn cut_at_earliest(siblings: &Siblings<'_>, entered: u32, parents: &mut [u32]) {
     }
 }
 
-/// The tree below the roots. Spans on a circle, and what hangs on one, are not in it.
+/// Builds the tree below the roots, without spans on a cycle and their descendants.
 fn depth_first(parents: &[u32], siblings: &Siblings<'_>) -> Tree {
     let (offsets, children) = families(parents, siblings);
     let of = |family: usize| offsets[family]..offsets[family + 1];
@@ -195,7 +195,7 @@ fn depth_first(parents: &[u32], siblings: &Siblings<'_>) -> Tree {
         parents: vec![NONE; parents.len()],
         orphans: Vec::new(),
     };
-    // The place of each open span, and which of its children are still to come.
+    // The place of each open span, and the range of its remaining children.
     let mut open = vec![(NONE, of(parents.len()))];
     while let Some((above, rest)) = open.last_mut() {
         let Some(next) = rest.next() else {
@@ -219,7 +219,7 @@ fn depth_first(parents: &[u32], siblings: &Siblings<'_>) -> Tree {
     tree
 }
 
-/// The children of each span side by side, in order, and where those of each begin; the roots come last.
+/// Returns the children of each span, adjacent and in order, and the offset of each group; the roots come last.
 fn families(parents: &[u32], order: &Siblings<'_>) -> (Vec<u32>, Vec<u32>) {
     let roots = parents.len();
     let family = |parent: u32| if parent == NONE { roots } else { parent as usize };

@@ -1,4 +1,4 @@
-//! Views: how the rows of a trace are read.
+//! Views: read access to the rows of a trace.
 
 use std::time::Duration;
 
@@ -19,28 +19,28 @@ pub struct Span<'a> {
     ix: SpanIx,
 }
 
-/// What produced a span.
+/// The resource that produced a span.
 #[derive(Clone, Copy, Debug)]
 pub struct Resource<'a> {
     trace: &'a Trace,
     row: &'a ResourceRow,
 }
 
-/// The library that made a span.
+/// The instrumentation scope that created a span.
 #[derive(Clone, Copy, Debug)]
 pub struct Scope<'a> {
     trace: &'a Trace,
     row: &'a ScopeRow,
 }
 
-/// Something that happened at a moment within a span.
+/// An event at a time within a span.
 #[derive(Clone, Copy, Debug)]
 pub struct Event<'a> {
     trace: &'a Trace,
     row: &'a EventRow,
 }
 
-/// A reference to another span.
+/// A link to another span.
 #[derive(Clone, Copy, Debug)]
 pub struct Link<'a> {
     trace: &'a Trace,
@@ -64,7 +64,7 @@ pub struct Values<'a> {
 /// A typed value, borrowed from its trace.
 #[derive(Clone, Copy, Debug)]
 pub enum ValueRef<'a> {
-    /// A value that was sent without one.
+    /// A value that was sent without content.
     Empty,
     /// A boolean.
     Bool(bool),
@@ -87,119 +87,119 @@ impl<'a> Span<'a> {
         Self { trace, row: &trace.spans[ix.0 as usize], ix }
     }
 
-    /// Its number in the trace.
+    /// Returns its index in the trace.
     pub fn ix(self) -> SpanIx {
         self.ix
     }
 
-    /// Its id.
+    /// Returns its id.
     pub fn id(self) -> SpanId {
         self.row.head.id
     }
 
-    /// The span under which it happened, which may be absent from the trace.
+    /// Returns the id of its parent, which may be absent from the trace.
     pub fn parent(self) -> Option<SpanId> {
         self.row.head.parent
     }
 
-    /// W3C trace state, as sent.
+    /// Returns the W3C trace state, as sent.
     pub fn trace_state(self) -> &'a str {
         self.trace.strings.get(self.row.head.trace_state)
     }
 
-    /// W3C trace flags and OTLP's bits above them.
+    /// Returns the W3C trace flags and OTLP's bits above them.
     pub fn flags(self) -> u32 {
         self.row.head.flags
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'a str {
         self.trace.strings.get(self.row.head.name)
     }
 
-    /// Its kind.
+    /// Returns its kind.
     pub fn kind(self) -> Kind {
         self.row.head.kind
     }
 
-    /// Its start.
+    /// Returns its start.
     pub fn start(self) -> Timestamp {
         self.row.head.start
     }
 
-    /// Its end.
+    /// Returns its end.
     pub fn end(self) -> Timestamp {
         self.row.head.end
     }
 
-    /// From its start to its end, zero where the end is before the start.
+    /// Returns the time from its start to its end, zero if the end is before the start.
     pub fn duration(self) -> Duration {
         self.row.head.end.since(self.row.head.start)
     }
 
-    /// How it ended.
+    /// Returns its status code.
     pub fn status(self) -> StatusCode {
         self.row.head.status
     }
 
-    /// What the producer said about an error.
+    /// Returns the producer's message about an error.
     pub fn status_message(self) -> &'a str {
         self.trace.strings.get(self.row.head.status_message)
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     pub fn attributes(self) -> Attributes<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
     }
 
-    /// Attributes that the producer dropped.
+    /// Returns the number of attributes that the producer dropped.
     pub fn dropped_attributes(self) -> u32 {
         self.row.head.dropped_attributes
     }
 
-    /// Events that the producer dropped.
+    /// Returns the number of events that the producer dropped.
     pub fn dropped_events(self) -> u32 {
         self.row.head.dropped_events
     }
 
-    /// Links that the producer dropped.
+    /// Returns the number of links that the producer dropped.
     pub fn dropped_links(self) -> u32 {
         self.row.head.dropped_links
     }
 
-    /// What happened in it, in the order sent.
+    /// Returns its events, in the order sent.
     pub fn events(self) -> impl Iterator<Item = Event<'a>> {
         let trace = self.trace;
         trace.events[self.row.events.range()].iter().map(move |row| Event { trace, row })
     }
 
-    /// What it refers to, in the order sent.
+    /// Returns its links, in the order sent.
     pub fn links(self) -> impl Iterator<Item = Link<'a>> {
         let trace = self.trace;
         trace.links[self.row.links.range()].iter().map(move |row| Link { trace, row })
     }
 
-    /// What produced it.
+    /// Returns its resource.
     pub fn resource(self) -> Resource<'a> {
         Resource::new(self.trace, self.row.head.resource)
     }
 
-    /// The number of its resource, the same for all spans of one producer.
+    /// Returns the index of its resource, the same for all spans of one producer.
     pub fn resource_ix(self) -> ResourceIx {
         self.row.head.resource
     }
 
-    /// The library that made it.
+    /// Returns its instrumentation scope.
     pub fn scope(self) -> Scope<'a> {
         Scope::new(self.trace, self.row.head.scope)
     }
 
-    /// The number of its scope.
+    /// Returns the index of its scope.
     pub fn scope_ix(self) -> ScopeIx {
         self.row.head.scope
     }
 
-    /// The span as an owned value.
+    /// Converts the span to an owned value.
     pub fn to_data(self) -> SpanData {
         SpanData {
             id: self.row.head.id,
@@ -229,17 +229,17 @@ impl<'a> Resource<'a> {
         Self { trace, row: &trace.resources[ix.0 as usize] }
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     pub fn attributes(self) -> Attributes<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
     }
 
-    /// Attributes that the producer dropped.
+    /// Returns the number of attributes that the producer dropped.
     pub fn dropped_attributes(self) -> u32 {
         self.row.head.dropped_attributes
     }
 
-    /// The resource as an owned value.
+    /// Converts the resource to an owned value.
     pub fn to_data(self) -> ResourceData {
         let text = |text| self.trace.strings.get(text).to_owned();
         let texts =
@@ -266,27 +266,27 @@ impl<'a> Scope<'a> {
         Self { trace, row: &trace.scopes[ix.0 as usize] }
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(self) -> &'a str {
         self.trace.strings.get(self.row.head.name)
     }
 
-    /// Its version.
+    /// Returns its version.
     pub fn version(self) -> &'a str {
         self.trace.strings.get(self.row.head.version)
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     pub fn attributes(self) -> Attributes<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
     }
 
-    /// Attributes that the producer dropped.
+    /// Returns the number of attributes that the producer dropped.
     pub fn dropped_attributes(self) -> u32 {
         self.row.head.dropped_attributes
     }
 
-    /// The scope as an owned value.
+    /// Converts the scope to an owned value.
     pub fn to_data(self) -> ScopeData {
         ScopeData {
             name: self.name().to_owned(),
@@ -299,22 +299,22 @@ impl<'a> Scope<'a> {
 }
 
 impl<'a> Event<'a> {
-    /// When.
+    /// Returns its time.
     pub fn at(self) -> Timestamp {
         self.row.head.at
     }
 
-    /// What.
+    /// Returns its name.
     pub fn name(self) -> &'a str {
         self.trace.strings.get(self.row.head.name)
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     pub fn attributes(self) -> Attributes<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
     }
 
-    /// Attributes that the producer dropped.
+    /// Returns the number of attributes that the producer dropped.
     pub fn dropped_attributes(self) -> u32 {
         self.row.head.dropped_attributes
     }
@@ -330,32 +330,32 @@ impl<'a> Event<'a> {
 }
 
 impl<'a> Link<'a> {
-    /// The trace referred to.
+    /// Returns the id of the linked trace.
     pub fn trace_id(self) -> Option<TraceId> {
         self.row.head.trace_id
     }
 
-    /// The span referred to.
+    /// Returns the id of the linked span.
     pub fn span_id(self) -> Option<SpanId> {
         self.row.head.span_id
     }
 
-    /// Its attributes.
+    /// Returns its attributes.
     pub fn attributes(self) -> Attributes<'a> {
         Attributes { trace: self.trace, run: self.row.attributes }
     }
 
-    /// W3C trace state of the link, as sent.
+    /// Returns the W3C trace state of the link, as sent.
     pub fn trace_state(self) -> &'a str {
         self.trace.strings.get(self.row.head.trace_state)
     }
 
-    /// W3C trace flags and OTLP's bits above them.
+    /// Returns the W3C trace flags and OTLP's bits above them.
     pub fn flags(self) -> u32 {
         self.row.head.flags
     }
 
-    /// Attributes that the producer dropped.
+    /// Returns the number of attributes that the producer dropped.
     pub fn dropped_attributes(self) -> u32 {
         self.row.head.dropped_attributes
     }
@@ -373,17 +373,17 @@ impl<'a> Link<'a> {
 }
 
 impl<'a> Attributes<'a> {
-    /// How many there are.
+    /// Returns the number of attributes.
     pub fn len(self) -> usize {
         self.run.len as usize
     }
 
-    /// Whether there is none.
+    /// Whether there is no attribute.
     pub fn is_empty(self) -> bool {
         self.run.len == 0
     }
 
-    /// Keys and values, in the order sent.
+    /// Returns keys and values, in the order sent.
     pub fn iter(self) -> impl Iterator<Item = (&'a str, ValueRef<'a>)> {
         let trace = self.trace;
         trace.attributes[self.run.range()]
@@ -391,8 +391,8 @@ impl<'a> Attributes<'a> {
             .map(move |row| (trace.strings.get(row.key), ValueRef::new(trace, row.value)))
     }
 
-    /// The value of this key. OTLP forbids a key twice and does not say which counts: here it is the last, as where an
-    /// attribute is set again, and as nearly every reader of JSON takes an object.
+    /// Returns the value of this key. OTLP forbids duplicate keys and does not define which one counts: here the last one
+    /// counts, as if an attribute is set again, and as nearly every JSON parser treats an object.
     pub fn get(self, key: &str) -> Option<ValueRef<'a>> {
         let key = self.trace.strings.find(key)?;
         let row = self.trace.attributes[self.run.range()].iter().rfind(|row| row.key == key)?;
@@ -405,17 +405,17 @@ impl<'a> Attributes<'a> {
 }
 
 impl<'a> Values<'a> {
-    /// How many there are.
+    /// Returns the number of values.
     pub fn len(self) -> usize {
         self.run.len as usize
     }
 
-    /// Whether there is none.
+    /// Whether there is no value.
     pub fn is_empty(self) -> bool {
         self.run.len == 0
     }
 
-    /// The values, in the order sent.
+    /// Returns the values, in the order sent.
     pub fn iter(self) -> impl Iterator<Item = ValueRef<'a>> {
         let trace = self.trace;
         trace.cells[self.run.range()].iter().map(move |cell| ValueRef::new(trace, *cell))
@@ -436,7 +436,7 @@ impl<'a> ValueRef<'a> {
         }
     }
 
-    /// The value as an owned one.
+    /// Converts the value to an owned one.
     pub fn to_data(self) -> Value {
         match self {
             Self::Empty => Value::Empty,

@@ -1,6 +1,6 @@
-//! How a trace is written: strings as they come, rows where they stay, nothing owned in between.
+//! Writes a trace: strings are interned as they arrive, rows are written in place, nothing is allocated in between.
 //!
-//! Deliberately absent: any wire format, and the decision whether a span belongs here. Both are the caller's.
+//! Deliberately absent: any wire format, and the decision whether a span belongs here. Both are up to the caller.
 
 use super::{
     Kind, StatusCode,
@@ -12,40 +12,40 @@ use super::{
 };
 use crate::{SpanId, Timestamp, TraceId};
 
-/// Writes spans into a trace, and what is around them.
+/// Writes spans, and their resources and scopes, into a trace.
 ///
-/// What a thing consists of is written first, in any order, and the thing then takes it: an event the attributes since
-/// a [`Mark`], a resource, a scope or a span everything that was written since the one before. What no such thing has
-/// taken yet is taken back by [`Writer::discard`], and when the writer goes; the strings of it stay.
+/// The parts of an item are written first, in any order, and the item then takes them: an event takes the attributes since a
+/// [`Mark`]; a resource, a scope or a span takes everything that was written since the previous one. [`Writer::discard`], and
+/// the drop of the writer, remove the parts that no item has taken yet; their strings stay.
 #[derive(Debug)]
 pub struct Writer<'t> {
     trace: &'t mut Trace,
-    /// Attributes that nothing has taken yet. A stack: those of an event lie above those of its span.
+    /// Attributes that no item has taken yet. A stack: those of an event are above those of its span.
     attributes: Vec<AttributeRow>,
     /// Elements that no array has taken yet, a stack too.
     cells: Vec<Cell>,
-    /// The key that came last at each place of the stack: spans of one producer resemble each other.
+    /// The last key at each position of the stack: spans of one producer are similar to each other.
     keys: Vec<Text>,
     taken: Lengths,
 }
 
-/// A place in what was written and not taken yet.
+/// A position in the parts that were written and not taken yet.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Mark {
     attributes: usize,
     cells: usize,
 }
 
-/// What a span is, apart from its attributes, events and links.
+/// The fields of a span, except its attributes, events and links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct SpanHead {
     /// Its id.
     pub id: SpanId,
-    /// The span under which it happened.
+    /// The id of its parent.
     pub parent: Option<SpanId>,
-    /// What produced it.
+    /// Its resource.
     pub resource: ResourceIx,
-    /// The library that made it.
+    /// Its instrumentation scope.
     pub scope: ScopeIx,
     /// Its start.
     pub start: Timestamp,
@@ -59,9 +59,9 @@ pub struct SpanHead {
     pub flags: u32,
     /// Its kind.
     pub kind: Kind,
-    /// How it ended.
+    /// Its status code.
     pub status: StatusCode,
-    /// What the producer said about an error.
+    /// The producer's message about an error.
     pub status_message: Text,
     /// Attributes that the producer dropped.
     pub dropped_attributes: u32,
@@ -72,7 +72,7 @@ pub struct SpanHead {
 }
 
 impl SpanHead {
-    /// A span of which only this is known; the rest is as OTLP leaves it out.
+    /// Creates a span with these fields; all others have the defaults of OTLP.
     pub fn new(id: SpanId, parent: Option<SpanId>, resource: ResourceIx, scope: ScopeIx) -> Self {
         Self {
             id,
@@ -94,23 +94,23 @@ impl SpanHead {
     }
 }
 
-/// What an event is, apart from its attributes.
+/// The fields of an event, except its attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct EventHead {
-    /// When.
+    /// The time of the event.
     pub at: Timestamp,
-    /// What.
+    /// The name of the event.
     pub name: Text,
     /// Attributes that the producer dropped.
     pub dropped_attributes: u32,
 }
 
-/// What a link is, apart from its attributes.
+/// The fields of a link, except its attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct LinkHead {
-    /// The trace referred to.
+    /// The id of the linked trace.
     pub trace_id: Option<TraceId>,
-    /// The span referred to.
+    /// The id of the linked span.
     pub span_id: Option<SpanId>,
     /// W3C trace state of the link, as sent.
     pub trace_state: Text,
@@ -120,7 +120,7 @@ pub struct LinkHead {
     pub dropped_attributes: u32,
 }
 
-/// What a resource is, apart from its attributes and entities.
+/// The fields of a resource, except its attributes and entities.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceHead {
     /// Attributes that the producer dropped.
@@ -129,7 +129,7 @@ pub struct ResourceHead {
     pub schema_url: Text,
 }
 
-/// What a scope is, apart from its attributes.
+/// The fields of a scope, except its attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ScopeHead {
     /// Its name.
@@ -138,11 +138,11 @@ pub struct ScopeHead {
     pub version: Text,
     /// Attributes that the producer dropped.
     pub dropped_attributes: u32,
-    /// The schema of what it makes.
+    /// The schema of its telemetry.
     pub schema_url: Text,
 }
 
-/// How long the vectors of a trace are.
+/// The lengths of the vectors of a trace.
 #[derive(Clone, Copy, Debug)]
 struct Lengths {
     bytes: usize,
@@ -155,13 +155,13 @@ struct Lengths {
 }
 
 impl<'t> Writer<'t> {
-    /// A writer to the end of this trace.
+    /// Creates a writer that appends to this trace.
     pub fn new(trace: &'t mut Trace) -> Self {
         let taken = Lengths::of(trace);
         Self { trace, attributes: Vec::new(), cells: Vec::new(), keys: Vec::new(), taken }
     }
 
-    /// The number of a text, or nothing where these bytes are not UTF-8.
+    /// Returns the number of a text, or none if these bytes are not UTF-8.
     #[inline]
     pub fn text(&mut self, bytes: &[u8]) -> Result<Option<Text>, TraceFull> {
         self.trace.strings.intern(bytes)
@@ -183,14 +183,14 @@ impl<'t> Writer<'t> {
         Ok(key)
     }
 
-    /// A value of bytes.
+    /// Writes a bytes value.
     pub fn bytes(&mut self, bytes: &[u8]) -> Result<Cell, TraceFull> {
         let start = self.trace.bytes.len();
         self.trace.bytes.extend_from_slice(bytes);
         Ok(Cell::Bytes(run(start, self.trace.bytes.len())?))
     }
 
-    /// The place where the next attribute or element is written.
+    /// Returns the position where the next attribute or element is written.
     #[inline]
     pub fn mark(&self) -> Mark {
         Mark { attributes: self.attributes.len(), cells: self.cells.len() }
@@ -208,33 +208,33 @@ impl<'t> Writer<'t> {
         self.cells.push(value);
     }
 
-    /// A value of the attributes since this place.
+    /// Creates a map value of the attributes since this position.
     pub fn map(&mut self, since: Mark) -> Result<Cell, TraceFull> {
         Ok(Cell::Map(self.attributes_since(since)?))
     }
 
-    /// A value of the elements since this place.
+    /// Creates an array value of the elements since this position.
     pub fn array(&mut self, since: Mark) -> Result<Cell, TraceFull> {
         let start = self.trace.cells.len();
         self.trace.cells.extend(self.cells.drain(since.cells..));
         Ok(Cell::Array(run(start, self.trace.cells.len())?))
     }
 
-    /// Takes back the attributes and elements since this place.
+    /// Removes the attributes and elements since this position.
     #[inline]
     pub fn forget(&mut self, since: Mark) {
         self.attributes.truncate(since.attributes);
         self.cells.truncate(since.cells);
     }
 
-    /// Writes an event of the attributes since this place.
+    /// Writes an event with the attributes since this position.
     pub fn event(&mut self, head: EventHead, since: Mark) -> Result<(), TraceFull> {
         let attributes = self.attributes_since(since)?;
         self.trace.events.push(EventRow { head, attributes });
         Ok(())
     }
 
-    /// Writes a link of the attributes since this place.
+    /// Writes a link with the attributes since this position.
     pub fn link(&mut self, head: LinkHead, since: Mark) -> Result<(), TraceFull> {
         let attributes = self.attributes_since(since)?;
         self.trace.links.push(LinkRow { head, attributes });
@@ -259,7 +259,7 @@ impl<'t> Writer<'t> {
         Ok(())
     }
 
-    /// The number of a resource of the attributes and entities that nothing has taken. It is stored if it is new.
+    /// Returns the index of a resource with the attributes and entities that no item has taken. Stores it if it is new.
     pub fn resource(&mut self, head: ResourceHead) -> Result<ResourceIx, TraceFull> {
         let attributes = self.attributes_since(Mark::default())?;
         let entities = run(self.taken.entities, self.trace.entities.len())?;
@@ -280,7 +280,7 @@ impl<'t> Writer<'t> {
         Ok(ix)
     }
 
-    /// The number of a scope of the attributes that nothing has taken. It is stored if it is new.
+    /// Returns the index of a scope with the attributes that no item has taken. Stores it if it is new.
     pub fn scope(&mut self, head: ScopeHead) -> Result<ScopeIx, TraceFull> {
         let row = ScopeRow { head, attributes: self.attributes_since(Mark::default())? };
         let trace = &mut *self.trace;
@@ -298,7 +298,7 @@ impl<'t> Writer<'t> {
         Ok(ix)
     }
 
-    /// Adds a span of the attributes, events and links that nothing has taken, unless it is there already.
+    /// Adds a span with the attributes, events and links that no item has taken, unless it is already there.
     pub fn span(&mut self, head: SpanHead) -> Result<PushResult, TraceFull> {
         let row = SpanRow {
             head,
@@ -317,7 +317,7 @@ impl<'t> Writer<'t> {
         Ok(pushed)
     }
 
-    /// Takes back what nothing has taken.
+    /// Removes the parts that no item has taken.
     pub fn discard(&mut self) {
         self.forget(Mark::default());
         let Lengths { bytes, attributes, cells, texts, entities, events, links } = self.taken;

@@ -1,7 +1,7 @@
-//! An export in JSON: of traces the same in protobuf, of logs and metrics how much there is.
+//! An export in JSON: converts traces to protobuf, and counts logs and metrics.
 //!
-//! Fields that are not known are passed over, as the protocol asks for. An id that is none is kept as one, so that its
-//! span is refused for it and the others are not.
+//! Unknown fields are ignored, as the protocol requires. An invalid id is replaced by an invalid one in protobuf, so that only
+//! its span is refused, and not the others.
 
 use model::TraceId;
 
@@ -15,14 +15,14 @@ use super::{
 };
 use crate::message::Message;
 
-/// The fields of a message: their names in JSON, their numbers, and what they are.
+/// The fields of a message: their names in JSON, their numbers, and their types.
 struct Table(&'static [(&'static str, u32, FieldContent)]);
 
 #[derive(Clone, Copy)]
 enum FieldContent {
     Text,
     Texts,
-    /// An id of so many bytes.
+    /// An id of this many bytes.
     Id(usize),
     Bytes,
     Bool,
@@ -40,10 +40,10 @@ use FieldContent::{
     Bool, Bytes, Double, Enumeration, Fixed32, Fixed64, I64, Id, Many, One, Text, Texts, U32,
 };
 
-/// The number of this field of a value.
+/// The field number of `doubleValue` in a value.
 const DOUBLE_VALUE: u32 = 4;
 
-/// What stands for an id that cannot be read. It has the length of none.
+/// The replacement of an id that cannot be decoded. No valid id has its length.
 const NO_ID: &[u8] = &[0xff];
 
 static TRACES: Table = Table(&[("resourceSpans", 1, Many(&RESOURCE_SPANS))]);
@@ -117,7 +117,7 @@ static ANY_VALUE: Table = Table(&[
 static ARRAY: Table = Table(&[("values", 1, Many(&ANY_VALUE))]);
 static KEY_VALUES: Table = Table(&[("values", 1, Many(&KEY_VALUE))]);
 
-/// A traces request in JSON, as protobuf.
+/// Converts a traces request in JSON to protobuf.
 pub fn traces_from_json(text: &[u8]) -> Result<Vec<u8>, ReadError> {
     with_root(text, |root| {
         let mut out = Message::default();
@@ -126,12 +126,12 @@ pub fn traces_from_json(text: &[u8]) -> Result<Vec<u8>, ReadError> {
     })
 }
 
-/// Counts the records of a logs request in JSON, and reads of which traces they are.
+/// Counts the records of a logs request in JSON, and reads their trace ids.
 pub fn read_logs_json(text: &[u8]) -> Result<LogRecords, ReadError> {
     with_root(text, log_records)
 }
 
-/// The records of a logs request.
+/// Reads the records of a logs request.
 pub(super) fn log_records(root: &Node<'_>) -> Result<LogRecords, Mistake> {
     let mut records = LogRecords::default();
     for of_resource in root.get("resourceLogs")?.items()? {
@@ -179,7 +179,7 @@ fn with_root<T>(
     })
 }
 
-/// Writes a message. Recursion is as deep as JSON may nest.
+/// Encodes a message. Recursion is as deep as JSON may nest.
 fn write(object: &Node<'_>, table: &Table, out: &mut Message) -> Result<(), Mistake> {
     for (name, number, content) in table.0 {
         let field = object.get(name)?;

@@ -1,7 +1,7 @@
-//! What Jaeger answers, told as OTLP would tell it.
+//! Converts responses of Jaeger to OTLP.
 //!
-//! Jaeger keeps what it has no field for as tags; here they go back to where OTLP has them, as the Collector's own
-//! translation does. Deliberately absent: guesses, such as a status from the code of an HTTP response.
+//! Jaeger stores data without a field of its own as tags. Here they are moved back to the fields of OTLP, as the Collector's
+//! own translation does. Deliberately absent: guesses, such as a status from the code of an HTTP response.
 
 use std::collections::{BTreeMap, btree_map::Entry};
 
@@ -21,8 +21,8 @@ use super::{
     traces::{Around, Traces},
 };
 
-/// Reads an answer: a list of traces under `data`, a trace alone, or what the third version of the API gives, which is
-/// OTLP under `result`.
+/// Reads a response: a list of traces under `data`, a single trace, or the response of version 3 of the API, which is OTLP
+/// under `result`.
 pub(super) fn read(object: &Node<'_>, lanes: &mut Lanes) -> Result<(), Mistake> {
     otlp::read(&object.get("result")?, lanes)?;
     let data = object.get("data")?;
@@ -47,7 +47,7 @@ fn read_trace(trace: &Node<'_>, lanes: &mut Lanes) -> Result<(), Mistake> {
     lanes.add(&trace.get("spans")?, Lane::Jaeger(Box::new(around)))
 }
 
-/// What the spans of a trace have around them.
+/// The processes of a trace: the resources and scopes of its spans.
 pub(super) struct Processes {
     processes: Json,
     path: String,
@@ -122,26 +122,26 @@ fn span(span: &Node<'_>, trace_id: TraceId, mut tags: Tags) -> Result<SpanData, 
     })
 }
 
-/// Jaeger counts in microseconds.
+/// Converts a time to nanoseconds: Jaeger uses microseconds.
 fn nanos(time: &Node<'_>) -> Result<u64, Mistake> {
     let micros: u64 = time.whole()?;
     micros.checked_mul(1_000).ok_or_else(|| time.expected("microseconds before the year 2554"))
 }
 
-/// What a span refers to.
+/// The references of a span.
 struct References {
     parent: Option<SpanId>,
     links: Vec<LinkData>,
 }
 
-/// The parent is the first span of the same trace that is referred to as one, and where there is none, the first that
-/// the span follows from: so Jaeger draws it. All others are links.
+/// Reads the references. The parent is the first `CHILD_OF` reference to the same trace, and without one, the first
+/// `FOLLOWS_FROM` reference: Jaeger renders it like that. All others are links.
 fn references(span: &Node<'_>, trace_id: TraceId) -> Result<References, Mistake> {
     let mut links = Vec::new();
     for reference in span.get("references")?.items()? {
         let kind = reference.get("refType")?;
         let attributes = match kind.text()? {
-            // The convention for a link that says more than that it is one.
+            // The convention for a link with a reference type.
             "CHILD_OF" => {
                 vec![("opentracing.ref_type".to_owned(), Value::Str("child_of".to_owned()))]
             }
@@ -160,7 +160,7 @@ fn references(span: &Node<'_>, trace_id: TraceId) -> Result<References, Mistake>
     let parent = links.iter().position(is_child).or_else(|| links.iter().position(is_own));
     let parent = match parent {
         Some(ix) => links.remove(ix).span_id,
-        // From before there were references.
+        // The older format without references.
         None => span.get("parentSpanID")?.short_span_id()?,
     };
     Ok(References { parent, links })
@@ -190,7 +190,7 @@ impl Tags {
         Ok(Self(tags))
     }
 
-    /// Takes out the first tag for which there is something, and gives that.
+    /// Removes the first tag for which the function returns a value, and returns that value.
     fn take<T>(&mut self, key: &str, mut something: impl FnMut(&Value) -> Option<T>) -> Option<T> {
         for (ix, (known, value)) in self.0.iter().enumerate() {
             if known == key
@@ -203,7 +203,7 @@ impl Tags {
         None
     }
 
-    /// The text of the first of these keys that has one; empty where none has.
+    /// Returns the text of the first of these keys that has one; empty if none has.
     fn take_text(&mut self, keys: &[&str]) -> String {
         let text = |value: &Value| match value {
             Value::Str(text) => Some(text.clone()),
@@ -227,7 +227,7 @@ impl Tags {
         self.take("span.kind", kind).unwrap_or_default()
     }
 
-    /// What the tag `error` says counts more than what OTLP's own tag says, as it does for Jaeger.
+    /// The tag `error` overrides OTLP's own tag, as in Jaeger.
     fn take_status(&mut self) -> Status {
         let is_true = |value: &Value| match value {
             Value::Bool(is_error) => *is_error,

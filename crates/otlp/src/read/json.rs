@@ -1,6 +1,6 @@
-//! A value of a JSON text that knows its place, read as what it should be.
+//! A JSON value with its path, read as its expected type.
 //!
-//! What is absent and what is `null` is the same, as in the JSON of protobuf: an empty text, a zero, an empty list.
+//! An absent value and `null` are the same, as in the JSON mapping of protobuf: an empty text, a zero, an empty list.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,10 @@ use serde_json::Value;
 
 use super::outline::lane;
 
-/// So many characters of a wrong value are shown.
+/// The number of characters of a wrong value that are shown.
 const SHOWN_MAX: usize = 40;
 
-/// A value, and how it was reached.
+/// A value, and its path.
 #[derive(Clone, Copy)]
 pub(super) struct Node<'a> {
     value: &'a Value,
@@ -27,7 +27,7 @@ pub(super) struct Node<'a> {
 #[derive(Clone, Copy)]
 enum Step<'a> {
     Root,
-    /// What stands at this path by itself.
+    /// The value at this path itself.
     Path(&'a str),
     /// An item of the list at this path.
     ItemOf(&'a str, usize),
@@ -35,7 +35,7 @@ enum Step<'a> {
     Item(usize),
 }
 
-/// Something that is not what it should be.
+/// An error: a value that does not have its expected type.
 #[derive(Debug)]
 pub(super) struct Mistake {
     pub(super) path: String,
@@ -47,17 +47,17 @@ impl<'a> Node<'a> {
         Self { value, above: None, step: Step::Root }
     }
 
-    /// A value that was at this path.
+    /// Creates a node for a value that was at this path.
     pub(super) fn at(path: &'a str, value: &'a Value) -> Self {
         Self { value, above: None, step: Step::Path(path) }
     }
 
-    /// A value that was an item of the list at this path.
+    /// Creates a node for a value that was an item of the list at this path.
     pub(super) fn item_of(path: &'a str, ix: usize, value: &'a Value) -> Self {
         Self { value, above: None, step: Step::ItemOf(path, ix) }
     }
 
-    /// The number of the lane that a list of spans is; none where it is absent.
+    /// Returns the number of the lane that replaces a list of spans; none if the list is absent.
     pub(super) fn lane(&self) -> Result<Option<usize>, Mistake> {
         match self.value {
             Value::Null => Ok(None),
@@ -75,14 +75,14 @@ impl<'a> Node<'a> {
         path
     }
 
-    /// Whether this is an object with such a field.
+    /// Whether this is an object with this field.
     pub(super) fn has(&self, name: &str) -> bool {
         self.value.as_object().is_some_and(|object| {
             object.contains_key(name) || object.contains_key(&snake_case(name))
         })
     }
 
-    /// The field of an object, by its name in `camelCase`. It may be written in `snake_case` too.
+    /// Returns the field of an object, by its name in `camelCase`. The file may use `snake_case` too.
     pub(super) fn get<'n>(&'n self, name: &'static str) -> Result<Node<'n>, Mistake> {
         let (value, key) = match self.value {
             Value::Object(object) => match object.get(name) {
@@ -98,13 +98,13 @@ impl<'a> Node<'a> {
         Ok(Node { value, above: Some(self), step: Step::Key(key) })
     }
 
-    /// The entry of an object that is a map, by its key.
+    /// Returns the entry of an object that is a map, by its key.
     pub(super) fn entry<'n>(&'n self, key: &'n str) -> Option<Node<'n>> {
         let value = self.value.get(key)?;
         Some(Node { value, above: Some(self), step: Step::Key(key) })
     }
 
-    /// The items of a list.
+    /// Returns the items of a list.
     pub(super) fn items<'n>(&'n self) -> Result<impl Iterator<Item = Node<'n>>, Mistake> {
         let items = match self.value {
             Value::Array(items) => items.as_slice(),
@@ -137,12 +137,12 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// A whole number. One of 64 bits may be written as a text, since not every JSON parser can read it otherwise.
+    /// Reads an integer. A 64-bit integer may be a string, since not every JSON parser can read it as a number.
     pub(super) fn whole<N: TryFrom<i128>>(&self) -> Result<N, Mistake> {
         let number = match self.value {
             Value::Number(number) => match (number.as_i128(), number.as_f64()) {
                 (Some(number), _) => Some(number),
-                // Some write large numbers with an exponent. The cast keeps all others out below.
+                // Some tools write large numbers with an exponent. The conversion below rejects all others.
                 (None, Some(number)) if number.fract() == 0.0 => Some(number as i128),
                 _ => None,
             },
@@ -155,8 +155,8 @@ impl<'a> Node<'a> {
             .ok_or_else(|| self.expected(&format!("a whole number of {} bits", 8 * size_of::<N>())))
     }
 
-    /// The double that was sent as a whole number of 64 bits, of which there is none so large: the SDK of JavaScript
-    /// calls every number whole that has no fraction.
+    /// Returns the double that was sent as an integer but exceeds 64 bits: the JavaScript SDK sends every number without a
+    /// fraction as an integer.
     pub(super) fn beyond_whole(&self) -> Option<f64> {
         let Value::Number(number) = self.value else { return None };
         number.as_f64().filter(|number| number.fract() == 0.0 && self.whole::<i64>().is_err())
@@ -165,7 +165,7 @@ impl<'a> Node<'a> {
     pub(super) fn double(&self) -> Result<f64, Mistake> {
         let number = match self.value {
             Value::Number(number) => number.as_f64(),
-            // `NaN` and the infinities are texts.
+            // `NaN` and the infinities are strings.
             Value::String(text) => text.parse().ok(),
             Value::Null => Some(0.0),
             _ => None,
@@ -177,7 +177,7 @@ impl<'a> Node<'a> {
         from_base64(self.text()?).ok_or_else(|| self.expected("bytes in base64"))
     }
 
-    /// The number of an enumeration, which may be written as one of these names, by their numbers.
+    /// Reads the number of an enumeration, which may be one of these names; their positions are their numbers.
     pub(super) fn enumeration(&self, names: &[&str]) -> Result<i32, Mistake> {
         let Value::String(text) = self.value else { return self.whole() };
         match (0..).zip(names).find(|(_, name)| *name == text) {
@@ -186,12 +186,12 @@ impl<'a> Node<'a> {
         }
     }
 
-    /// An id; nothing where it is left out or all zero. OTLP writes it in hexadecimal digits, Tempo in base64.
+    /// Reads a trace id; none if it is absent or all zero. OTLP encodes it in hexadecimal, Tempo in base64.
     pub(super) fn trace_id(&self) -> Result<Option<TraceId>, Mistake> {
         self.id().map(|id| id.and_then(TraceId::from_bytes))
     }
 
-    /// The same for the id of a span.
+    /// The same for a span id.
     pub(super) fn span_id(&self) -> Result<Option<SpanId>, Mistake> {
         self.id().map(|id| id.and_then(SpanId::from_bytes))
     }
@@ -206,18 +206,18 @@ impl<'a> Node<'a> {
         id.map(Some).ok_or_else(|| self.expected(&expected()))
     }
 
-    /// The bytes of an id that should have so many, if it can be read.
+    /// Returns the bytes of an id of this length, if it can be decoded.
     pub(super) fn id_bytes(&self, len: usize) -> Option<Vec<u8>> {
         let text = self.text().ok()?;
         if text.len() == 2 * len { from_hex(text) } else { from_base64(text) }
     }
 
-    /// An id of Jaeger's, which leaves out zeros at the start.
+    /// Reads a trace id of Jaeger, which omits leading zeros.
     pub(super) fn short_trace_id(&self) -> Result<Option<TraceId>, Mistake> {
         self.short_id().map(|id| id.and_then(TraceId::from_bytes))
     }
 
-    /// The same for the id of a span.
+    /// The same for a span id.
     pub(super) fn short_span_id(&self) -> Result<Option<SpanId>, Mistake> {
         self.short_id().map(|id| id.and_then(SpanId::from_bytes))
     }
@@ -233,7 +233,7 @@ impl<'a> Node<'a> {
         id.map(Some).ok_or_else(|| self.expected(&expected()))
     }
 
-    /// The mistake that this is something else.
+    /// Returns the error that this value has another type.
     pub(super) fn expected(&self, what: &str) -> Mistake {
         let found = match self.value {
             Value::Null => "nothing".to_owned(),
@@ -242,12 +242,12 @@ impl<'a> Node<'a> {
         self.wrong(format!("expected {what}, found {found}"))
     }
 
-    /// A mistake here.
+    /// Returns an error at this path.
     pub(super) fn wrong(&self, reason: String) -> Mistake {
         Mistake { path: self.path(), reason }
     }
 
-    /// The value in short.
+    /// Returns a short description of the value.
     pub(super) fn sketch(&self) -> String {
         match self.value {
             Value::Array(_) => "an array".to_owned(),
@@ -309,7 +309,7 @@ fn from_hex(text: &str) -> Option<Vec<u8>> {
     )
 }
 
-/// Both alphabets are read, with and without the padding, as protobuf asks for.
+/// Accepts both alphabets, with and without padding, as protobuf requires.
 fn from_base64(text: &str) -> Option<Vec<u8>> {
     const LENIENT: GeneralPurpose = GeneralPurpose::new(
         &alphabet::STANDARD,

@@ -1,4 +1,4 @@
-//! What stands around the spans of each lane of an object.
+//! The resource and scope of the spans of each lane of an object.
 
 use serde_json::Value;
 
@@ -9,18 +9,18 @@ use super::{
     traces::{Around, Traces},
 };
 
-/// The lanes of an object, by their numbers.
+/// The lanes of an object, by number.
 #[derive(Default)]
 pub(super) struct Lanes(Vec<Option<(String, Lane)>>);
 
-/// How the spans of a lane are read.
+/// The format and context of the spans of a lane.
 pub(super) enum Lane {
     Otlp(Box<Around>),
     Jaeger(Box<jaeger::Processes>),
 }
 
 impl Lanes {
-    /// Adds the lane that a list of spans is. Nothing is read from a lane that was not added.
+    /// Adds the lane of a list of spans. Spans of a lane that was not added are ignored.
     pub(super) fn add(&mut self, spans: &Node<'_>, lane: Lane) -> Result<(), Mistake> {
         let Some(number) = spans.lane()? else { return Ok(()) };
         if self.0.len() <= number {

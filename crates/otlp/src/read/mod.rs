@@ -1,8 +1,8 @@
-//! Trace files: what is in one is told by its content, not by its name.
+//! Trace files: the format is detected by content, not by file name.
 //!
-//! Known are OTLP as protobuf and as JSON, one message or many after each other as the Collector's file exporter
-//! writes them, and what Tempo and Jaeger answer when they are asked for a trace. A mistake is named with what the
-//! file was taken for and the place. Deliberately absent: the file system, compression, and formats of other tools.
+//! The parser supports OTLP as protobuf and as JSON, one message or many after each other as the Collector's file exporter
+//! writes them, and the responses of Tempo and Jaeger to a query for a trace. An error names the detected format and the
+//! location. Deliberately absent: the file system, compression, and formats of other tools.
 
 mod export;
 mod jaeger;
@@ -33,42 +33,42 @@ use traces::Traces;
 /// Why a trace file could not be read.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ReadError {
-    /// It is none of the known forms.
+    /// It has none of the known formats.
     #[error(
         "not a trace file: {found}; expected OTLP as protobuf or JSON, the lines of the Collector's file exporter, \
          or the JSON of Jaeger's or Tempo's API"
     )]
     Unknown {
-        /// What stands there.
+        /// The start of the content.
         found: String,
     },
     /// It starts like OTLP protobuf.
     #[error("taken for OTLP protobuf: {reason}, at byte {at}")]
     Protobuf {
-        /// What is wrong.
+        /// The error.
         reason: String,
-        /// Where the mistake was seen: so many bytes are before it.
+        /// The offset of the error in bytes.
         at: usize,
     },
     /// It starts like JSON.
     #[error("taken for JSON: {reason}")]
     Json {
-        /// What is wrong, with line and column.
+        /// The error, with line and column.
         reason: String,
     },
-    /// It is JSON of a known form, in which something is not what it should be.
+    /// It is JSON of a known format, with a wrong value.
     #[error("taken for {form}: {reason}, at `{path}` of the object that starts in line {line}")]
     Content {
-        /// What the object was taken for.
+        /// The detected format of the object.
         form: Form,
         /// The line in which the object starts.
         line: usize,
-        /// The place in the object, such as `resourceSpans[0].scopeSpans[1].spans[7].spanId`.
+        /// The path in the object, such as `resourceSpans[0].scopeSpans[1].spans[7].spanId`.
         path: String,
-        /// What is wrong there.
+        /// The error at this path.
         reason: String,
     },
-    /// What the traces share would have to be kept too often.
+    /// The shared resources and scopes of the traces would have to be copied too often.
     #[error("too many traces share large resources: put fewer traces into one file")]
     TooLarge,
     /// A trace has no room for its spans.
@@ -76,14 +76,14 @@ pub enum ReadError {
     Full(#[from] TraceFull),
 }
 
-/// A form of JSON.
+/// A JSON format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Form {
-    /// OTLP's own.
+    /// The JSON format of OTLP.
     Otlp,
-    /// What Tempo answers.
+    /// A response of Tempo.
     Tempo,
-    /// What Jaeger answers.
+    /// A response of Jaeger.
     Jaeger,
 }
 
@@ -106,35 +106,35 @@ impl fmt::Display for Form {
     }
 }
 
-/// The byte that OTLP protobuf starts with: field 1, and then its length. In a text it is the end of a line.
+/// The first byte of OTLP protobuf: field 1, followed by its length. In a text it is a line feed.
 const PROTOBUF_START: u8 = 0x0a;
 
 const IDS_EXPECTED: &str = "the ids of a span are malformed: expected 16 bytes for its trace, 8 for itself and 8 for \
                             its parent, not all zero";
 
-/// What is in a file.
+/// The contents of a file.
 #[derive(Debug, Default)]
 pub struct TraceFile {
-    /// Its traces, ordered by their ids.
+    /// Its traces, ordered by id.
     pub traces: Vec<Trace>,
-    /// The traces of its log records, each as often as a record names it.
+    /// The trace ids of its log records, each as often as a record names it.
     pub logs: Vec<TraceId>,
 }
 
-/// Reads the traces of a file, ordered by their ids.
+/// Reads the traces of a file, ordered by id.
 pub fn read(bytes: &[u8]) -> Result<Vec<Trace>, ReadError> {
     Ok(read_recording(bytes)?.traces)
 }
 
 /// Reads a file.
 ///
-/// Spans of one trace may be anywhere in the file, and a span may be there twice. All must have ids: a span that can
-/// be in no trace is a mistake, since the trace that misses it would look whole.
+/// Spans of one trace may be anywhere in the file, and a span may occur twice. All must have ids: a span without a trace is an
+/// error, since the trace without it would look complete.
 pub fn read_recording(bytes: &[u8]) -> Result<TraceFile, ReadError> {
     let of_protobuf = |bytes| Ok(TraceFile { traces: read_protobuf(bytes)?, logs: Vec::new() });
     let text = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     match (bytes.first(), text.trim_ascii_start().first()) {
-        // Both fit where a text starts with an empty line. A text that is also a whole message is none.
+        // Both match if a text starts with an empty line. Content that is also a complete message is protobuf, not text.
         (Some(&PROTOBUF_START), _) if check(Fields::new(bytes), &traces_data::SCHEMA).is_ok() => {
             of_protobuf(bytes)
         }
@@ -160,7 +160,7 @@ fn start_of(bytes: &[u8]) -> String {
 fn read_protobuf(bytes: &[u8]) -> Result<Vec<Trace>, ReadError> {
     check(Fields::new(bytes), &traces_data::SCHEMA)?;
     let one_trace = check_ids(bytes)?;
-    // A file of one trace is read where it lies; of several, each is copied out of it.
+    // A file with one trace is decoded in place; with several, each is copied out of it.
     if let Some(id) = one_trace {
         return Ok(vec![append_to(Trace::new(id), bytes)?]);
     }
@@ -188,7 +188,7 @@ impl From<DecodeError> for ReadError {
     }
 }
 
-/// Whether each span can be in a trace; the trace of all of them, if that is one.
+/// Checks that each span has valid ids; returns the trace id if it is the same for all of them.
 fn check_ids(bytes: &[u8]) -> Result<Option<TraceId>, DecodeError> {
     let (mut first, mut is_one) = (None, true);
     for of_resource in Fields::new(bytes).children(traces_data::RESOURCE_SPANS) {
@@ -206,7 +206,7 @@ fn check_ids(bytes: &[u8]) -> Result<Option<TraceId>, DecodeError> {
     Ok(first.filter(|_| is_one))
 }
 
-/// Reads the objects of a text, of which there may be many, on a line each or not.
+/// Reads the objects of a text, of which there may be many, one per line or not.
 fn read_json(text: &[u8]) -> Result<TraceFile, ReadError> {
     let (mut traces, mut logs) = (Traces::of_file(text.len()), Vec::new());
     let mut objects = Deserializer::from_slice(text).into_iter();
@@ -230,7 +230,7 @@ fn read_json(text: &[u8]) -> Result<TraceFile, ReadError> {
     Ok(TraceFile { traces: traces.into_vec(), logs })
 }
 
-/// What is behind the reader of a text.
+/// The position up to which a text was read.
 #[derive(Default)]
 struct TextPosition {
     bytes: usize,
@@ -251,7 +251,7 @@ impl TextPosition {
     }
 }
 
-/// Reads an object by its outline, and then its spans out of its bytes.
+/// Reads an object by its outline, and then its spans from its bytes.
 fn read_object(
     object: &Node<'_>,
     bytes: &[u8],
@@ -284,7 +284,7 @@ fn read_object(
     })
 }
 
-/// What stops the reading of an object.
+/// Why reading an object stopped.
 enum Problem {
     Mistake(Mistake),
     TooLarge,

@@ -1,4 +1,4 @@
-//! OTLP in JSON, and what Tempo makes of it.
+//! OTLP in JSON, and Tempo's variant of it.
 
 use model::{
     Timestamp,
@@ -15,7 +15,7 @@ use super::{
     traces::{Around, Traces},
 };
 
-/// By their numbers.
+/// The names of span kinds, by number.
 pub(super) const KINDS: [&str; 6] = [
     "SPAN_KIND_UNSPECIFIED",
     "SPAN_KIND_INTERNAL",
@@ -29,7 +29,7 @@ pub(super) const STATUS_CODES: [&str; 3] =
 
 type ReadValue = fn(&Node<'_>) -> Result<Value, Mistake>;
 
-/// A value has one of these.
+/// The fields of a value; it has one of these.
 const VALUES: [(&str, ReadValue); 7] = [
     ("stringValue", |node| node.text().map(|text| Value::Str(text.to_owned()))),
     ("boolValue", |node| node.bool().map(Value::Bool)),
@@ -51,7 +51,7 @@ pub(super) fn read(object: &Node<'_>, lanes: &mut Lanes) -> Result<(), Mistake> 
     Ok(())
 }
 
-/// Reads an answer of Tempo's: `batches`, or in the second version of its API a `trace`.
+/// Reads a response of Tempo: `batches`, or in version 2 of its API a `trace`.
 pub(super) fn read_tempo(object: &Node<'_>, lanes: &mut Lanes) -> Result<(), Mistake> {
     let trace = object.get("trace")?;
     read(&trace, lanes)?;

@@ -1,8 +1,8 @@
-//! A JSON object of a trace file without its spans, and then its spans one by one.
+//! Reads a JSON object of a trace file without its spans, and then its spans one by one.
 //!
-//! As a tree of values a span takes twenty times its bytes in the file, so that no more than one of them is ever there as
-//! such. What stands around spans may come behind them, which is why an object is read twice: once for its outline, in
-//! which each list called `spans` is a *lane* with a number, and once for what is in the lanes.
+//! As a tree of values a span needs twenty times its bytes in the file, so that at most one span is in memory in this form.
+//! Resource and scope may follow their spans, so an object is parsed twice: once for its outline, in which each list named
+//! `spans` is replaced by a *lane* with a number, and once for the spans of the lanes.
 
 use std::fmt;
 
@@ -13,16 +13,16 @@ use serde_json::{Map, Number, Value};
 
 use super::{Problem, ReadError};
 
-/// The key of a list of spans, in every form.
+/// The key of a list of spans, in every format.
 const SPANS: &str = "spans";
 
 /// An object without its spans.
 pub(super) struct Outline(pub(super) Value);
 
-/// Whoever is told of a span: the number of its lane, its number in there, and what it is.
+/// A callback for each span: the number of its lane, its index in the lane, and its value.
 pub(super) type SpanVisitor<'t> = &'t mut dyn FnMut(usize, usize, &Value) -> Result<(), Problem>;
 
-/// The lane that a list of spans is, by its number.
+/// Returns the number of the lane that replaces a list of spans.
 pub(super) fn lane(value: &Value) -> Option<usize> {
     let Value::Array(items) = value else { return None };
     items.first()?.as_u64()?.try_into().ok()
@@ -35,7 +35,7 @@ impl<'de> Deserialize<'de> for Outline {
     }
 }
 
-/// Tells of all spans of an object, in the order of the text.
+/// Calls the visitor with all spans of an object, in the order of the text.
 pub(super) fn spans(object: &[u8], told: SpanVisitor<'_>) -> Result<(), SpanError> {
     let mut walk = Walk { lanes: 0, told: Some(told), problem: None };
     let seed = Seed { walk: &mut walk, is_lane: false };
@@ -47,13 +47,13 @@ pub(super) fn spans(object: &[u8], told: SpanVisitor<'_>) -> Result<(), SpanErro
     }
 }
 
-/// What stops the reading of spans.
+/// Why reading the spans stopped.
 pub(super) enum SpanError {
     Json(serde_json::Error),
     Problem(Problem),
 }
 
-/// The error of an object that starts at this line and column of its file, both from 0.
+/// Converts the error of an object that starts at this line and column of its file, both from 0.
 pub(super) fn in_file(error: &serde_json::Error, line: usize, column: usize) -> ReadError {
     let reason = error.to_string();
     let what = reason.rsplit_once(" at line ").map_or(&*reason, |(what, _)| what);
@@ -61,17 +61,17 @@ pub(super) fn in_file(error: &serde_json::Error, line: usize, column: usize) -> 
     ReadError::Json { reason: format!("{what} at line {} column {column}", line + error.line()) }
 }
 
-/// One way through an object.
+/// One pass through an object.
 struct Walk<'t> {
-    /// How many were met.
+    /// The number of lanes so far.
     lanes: usize,
-    /// None where spans are passed over.
+    /// The visitor; none if spans are skipped.
     told: Option<SpanVisitor<'t>>,
-    /// Why it ended early.
+    /// Why the pass ended early.
     problem: Option<Problem>,
 }
 
-/// Reads a value; a list that is a lane becomes its number.
+/// Deserializes a value; a list that is a lane becomes its number.
 struct Seed<'w, 't> {
     walk: &'w mut Walk<'t>,
     is_lane: bool,

@@ -1,4 +1,4 @@
-//! The traces of a file, each with what its own spans need.
+//! The traces of a file, each with the resources and scopes of its own spans.
 
 use std::collections::BTreeMap;
 
@@ -13,11 +13,11 @@ use crate::split::copy_bytes_max;
 /// Traces that grow by the spans of a file.
 pub(super) struct Traces {
     by_id: BTreeMap<TraceId, Trace>,
-    /// What the traces share is kept by each of them. Together this may have so many bytes more.
+    /// The remaining bytes for copies: each trace stores its own copy of shared resources and scopes.
     room: usize,
 }
 
-/// What spans have around them, and its numbers in each of their traces.
+/// The resource and scope of spans, and their indices in each of their traces.
 #[derive(Default)]
 pub(super) struct Around {
     resource: ResourceData,
@@ -62,7 +62,7 @@ impl Around {
         Self { resource, scope, numbers: BTreeMap::new() }
     }
 
-    /// About how many bytes a trace takes for it.
+    /// Estimates the bytes that a trace needs for it.
     fn weight(&self) -> usize {
         let entities = self.resource.entities.iter().map(|entity| {
             let keys = entity.id_keys.iter().chain(&entity.description_keys);

@@ -5,7 +5,7 @@ use model::{
     trace::{Attributes, Span, Tree, ValueRef},
 };
 
-/// All that is known of these traces.
+/// Formats all data of these traces.
 pub(crate) fn draw(traces: &[Trace]) -> String {
     if traces.is_empty() {
         return "no trace\n".to_owned();

@@ -1,4 +1,4 @@
-//! Trace files: samples of each form with the traces that they mean, mistakes with their messages, and noise.
+//! Trace files: samples of each format with their traces, errors with their messages, and noise.
 
 mod drawing;
 mod noise;
@@ -10,12 +10,12 @@ use otlp::read;
 
 use drawing::draw;
 
-/// What a sample is written in; `.hex` is protobuf as digits.
+/// The file extensions of samples; `.hex` is protobuf in hexadecimal.
 const EXTENSIONS: [&str; 3] = ["hex", "json", "jsonl"];
 
-/// The lines of the Collector (0.161.0), `jaeger-real` and `jaeger-v3` (1.76.0) are what these programs gave for the same
-/// spans, `measured` are requests that another tool was asked about; the rest is written by hand, as the tools document
-/// their forms.
+/// The lines of the Collector (0.161.0), `jaeger-real` and `jaeger-v3` (1.76.0) are the output of these programs for the same
+/// spans; `measured` are requests that another tool was tested with; the rest is written by hand, as the tools document their
+/// formats.
 #[test]
 fn each_file_says_what_it_always_said() {
     let mut golden = Golden::default();

@@ -1,4 +1,4 @@
-//! Whatever the bytes are, reading them ends with traces or with a message.
+//! For any bytes, reading ends with traces or with an error message.
 
 use model::Trace;
 use opentelemetry_proto::tonic::trace::v1::TracesData;
@@ -12,7 +12,7 @@ use prost::Message;
 
 use crate::{EXTENSIONS, bytes_of, drawing::draw, folder};
 
-/// Pieces that make a mutation more than noise.
+/// Fragments that make a mutation more than noise.
 const PIECES: [&str; 18] = [
     "{",
     "}",
@@ -63,7 +63,7 @@ proptest! {
         }
         let place = at.index(bytes.len());
         bytes.splice(place..place, piece.bytes());
-        // Whole in half of the cases.
+        // Complete in half of the cases.
         bytes.truncate(cut.index(2 * bytes.len()) + 1);
         said(&bytes)?;
     }
@@ -101,7 +101,7 @@ fn json_that_nests_without_end_is_refused() {
 
 #[test]
 fn what_traces_share_is_not_kept_without_end() {
-    // A resource of 1 MiB with one small span of each of so many traces.
+    // A resource of 1 MiB with one small span of each of this many traces.
     let file = |traces: u32| {
         let large = "x".repeat(1 << 20);
         let spans: Vec<_> = (1..=traces)

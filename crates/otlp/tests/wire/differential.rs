@@ -1,4 +1,4 @@
-//! Reading fields as they come gives what `prost` gives, for messages that no encoder would write.
+//! Decoding field by field gives the same result as `prost`, for messages that no encoder would write.
 
 use model::{
     Trace, TraceId,
@@ -46,7 +46,7 @@ proptest! {
                 let at = at.index(bytes.len());
                 bytes[at] ^= flip;
             }
-            // Whole in half of the cases.
+            // Complete in half of the cases.
             bytes.truncate(cut.index(2 * bytes.len()) + 1);
         }
         agree(&[&bytes])?;
@@ -69,7 +69,7 @@ proptest! {
 
 #[test]
 fn messages_nest_as_deep_as_prost_lets_them() {
-    // A span lies three messages deep, its attribute's value two more; each array takes two.
+    // A span is nested three messages deep, its attribute's value two more; each array needs two.
     for depth in 40..60 {
         let mut value = vec![];
         for _ in 0..depth {
@@ -79,14 +79,14 @@ fn messages_nest_as_deep_as_prost_lets_them() {
         let span = [field(1, &TRACE), field(2, &[1; 8]), field(9, &attribute)].concat();
         let bytes = field(1, &field(2, &field(2, &span)));
         agree(&[&bytes]).expect("agreed");
-        // The same of fields that nobody knows: groups within groups, in an event.
+        // The same for unknown fields: groups within groups, in an event.
         let unknown = [vec![0x7b; depth * 2], vec![0x7c; depth * 2]].concat();
         let span = [field(1, &TRACE), field(2, &[1; 8]), field(11, &unknown)].concat();
         agree(&[&field(1, &field(2, &field(2, &span)))]).expect("agreed");
     }
 }
 
-/// Appends each of these to a trace in both ways, as long as they are read at all.
+/// Appends each of these to a trace in both ways, until decoding fails.
 fn agree(messages: &[&[u8]]) -> Result<(), TestCaseError> {
     let (mut ours, mut theirs) = (Trace::new(id()), Trace::new(id()));
     for bytes in messages {
@@ -102,7 +102,7 @@ fn agree(messages: &[&[u8]]) -> Result<(), TestCaseError> {
         if names_two_traces(bytes) {
             continue;
         }
-        // What is read is also split, and the trace is then in its batch.
+        // A message that can be decoded can also be split, and the trace is then in its batch.
         let split = split(bytes, |trace_id| *trace_id == id());
         prop_assert_eq!(split.as_ref().err(), None);
         let mut batched = Trace::new(id());
@@ -116,8 +116,8 @@ fn agree(messages: &[&[u8]]) -> Result<(), TestCaseError> {
     Ok(())
 }
 
-/// Whether a span says twice which trace is its own, and not the same. Then the last word counts to `prost`, and to a split
-/// the first, if it is that of a foreign trace.
+/// Whether a span has two different trace ids. The last one then counts for `prost`, and the first one for a split, if it is
+/// that of a foreign trace.
 fn names_two_traces(bytes: &[u8]) -> bool {
     let data = AllIds::decode(bytes).expect("read before");
     let of_scopes = data.of_resources.iter().flat_map(|it| &it.of_scopes);

@@ -1,4 +1,4 @@
-//! A fixed message, put together by hand, and what it says. Neither file is ever written by this test.
+//! A fixed message, written by hand, and its content. This test never writes either file.
 
 use model::{Trace, TraceId};
 use otlp::{append, encode};

@@ -1,4 +1,4 @@
-//! What goes in comes out: random messages, fixed messages, broken messages.
+//! Decoding and encoding preserve the content: random messages, fixed messages, broken messages.
 
 mod counting;
 mod differential;

@@ -1,4 +1,4 @@
-//! Random messages as no encoder writes them: fields in any order, several times, of no known number.
+//! Random messages that no encoder writes: fields in any order, repeated, with unknown numbers.
 
 use proptest::{
     collection::vec,
@@ -7,7 +7,7 @@ use proptest::{
 
 use crate::strategy::TRACE;
 
-/// What a field of a message is.
+/// The type of a field of a message.
 #[derive(Clone, Copy)]
 enum Shape {
     Varint,
@@ -22,11 +22,11 @@ enum Shape {
 
 use Shape::{Bytes, Fixed32, Fixed64, Message, Text, Varint};
 
-/// The fields of a message, by their numbers.
+/// The fields of a message, by number.
 pub(crate) struct Form(&'static [(u32, Shape)]);
 
 pub(crate) static TRACES_DATA: Form = Form(&[(1, Message(&RESOURCE_SPANS))]);
-// What leads to spans with ids stands there several times, so that most messages have some.
+// Fields that lead to spans with ids are listed several times, so that most messages have some.
 static RESOURCE_SPANS: Form = Form(&[
     (1, Message(&RESOURCE)),
     (2, Message(&SCOPE_SPANS)),
@@ -92,11 +92,11 @@ static ANY_VALUE: Form = Form(&[
 static ANY_VALUES: Form = Form(&[(1, Message(&ANY_VALUE))]);
 static KEY_VALUES: Form = Form(&[(1, Message(&KEY_VALUE))]);
 
-/// A message with any of its fields, in any order, several times or not at all.
+/// Generates a message with any of its fields, in any order, several times or not at all.
 pub(crate) fn message(form: &'static Form, depth: u32) -> BoxedStrategy<Vec<u8>> {
     let Form(fields) = form;
     let known = (0..fields.len()).prop_flat_map(move |ix| known(fields[ix], depth));
-    // A field that nobody knows, or that is written in a way that it should not be.
+    // An unknown field, or one with a wrong wire type.
     let other = (prop_oneof![20..400u32, 1..18u32], any_content());
     let other = other.prop_map(|(tag, (way, content))| [key(tag, way), content].concat());
     let group = (20..30u32, 0..3usize).prop_map(|(tag, fields)| {

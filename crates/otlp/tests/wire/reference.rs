@@ -1,4 +1,4 @@
-//! What `append` must agree with: `prost` decodes the whole message, and what it made is pushed piece by piece.
+//! The reference for `append`: `prost` decodes the complete message, and its result is pushed span by span.
 
 use model::{
     SpanId, Timestamp, Trace, TraceId,
@@ -121,7 +121,7 @@ fn attributes(attributes: Vec<KeyValue>) -> Vec<(String, Value)> {
 
 fn value(any: AnyValue) -> Value {
     match any.value {
-        // An index into the string table of profiles means nothing here; OTLP says to read it as absent.
+        // An index into the string table of profiles has no meaning here; OTLP requires to treat it as absent.
         None | Some(any_value::Value::StringValueStrindex(_)) => Value::Empty,
         Some(any_value::Value::BoolValue(value)) => Value::Bool(value),
         Some(any_value::Value::IntValue(value)) => Value::Int(value),

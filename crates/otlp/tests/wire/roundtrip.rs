@@ -104,7 +104,7 @@ fn what_many_spans_share_is_written_once() {
         name: number.to_string(),
         ..Span::default()
     };
-    // Scopes that differ, of which the first is large, in a resource that is large too.
+    // Different scopes, of which the first is large, in a resource that is large too.
     let scope = |letter: &str, times, range| ScopeSpans {
         spans: Iterator::map(range, span).collect(),
         schema_url: letter.repeat(times),
@@ -120,7 +120,7 @@ fn what_many_spans_share_is_written_once() {
     let sent = data.encode_to_vec();
     let trace = read(&sent);
     let written = encode(&trace);
-    // A few bytes for each span and each message around them, where the encoder says what the sender left out.
+    // A few bytes for each span and its resource and scope messages, where the encoder writes what the sender omitted.
     assert!(written.len() < sent.len() + 3 * 2_600, "{} from {}", written.len(), sent.len());
     assert_eq!(content(&read(&written)), content(&trace));
     let written = TracesData::decode(written.as_slice()).expect("our own message");
@@ -173,7 +173,7 @@ fn content(trace: &Trace) -> Vec<(ResourceData, ScopeData, SpanData)> {
     spans.map(|it| (it.resource().to_data(), it.scope().to_data(), it.to_data())).collect()
 }
 
-/// Each span with what is around it, as bytes (so that `NaN` equals itself), however they were grouped.
+/// Returns each span with its resource and scope, as bytes (so that `NaN` equals itself), however they were grouped.
 fn triples(data: TracesData) -> BTreeSet<[Vec<u8>; 3]> {
     let mut triples = BTreeSet::new();
     for resource_spans in data.resource_spans {
@@ -202,7 +202,7 @@ fn triples(data: TracesData) -> BTreeSet<[Vec<u8>; 3]> {
     triples
 }
 
-/// A value that is left out and a value without content are the same to OTLP; this writes the second.
+/// Replaces omitted values by values without content, which are the same in OTLP.
 fn say_empty(attributes: &mut [KeyValue]) {
     for attribute in attributes {
         say_empty_within(attribute.value.get_or_insert_default());

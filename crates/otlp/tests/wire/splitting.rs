@@ -1,4 +1,4 @@
-//! Splitting by scanning finds what decoding finds.
+//! Splitting by scanning finds the same spans as decoding.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -62,7 +62,7 @@ proptest! {
 
 #[test]
 fn a_mistake_counts_only_in_a_wanted_span() {
-    // Field 9 of a span is a message; here its content is cut off within.
+    // Field 9 of a span is a message; here its content is truncated.
     let mut span =
         Span { trace_id: TRACE.to_vec(), span_id: vec![1; 8], ..Span::default() }.encode_to_vec();
     span.extend([9 << 3 | 2, 2, 1 << 3 | 2, 40]);
@@ -107,7 +107,7 @@ fn ids_are_found_wherever_they_stand() {
     }
 }
 
-/// So that a foreign span need not be read to its end: see the module.
+/// A foreign span need not be read to its end: see the module.
 #[test]
 fn a_second_trace_id_does_not_take_a_foreign_span_back() {
     let span = [field(1, &[9; 16]), field(2, &[1; 8]), field(4, &[2; 8]), field(1, &TRACE)];
@@ -147,7 +147,7 @@ fn one_span(parent_span_id: Vec<u8>) -> TracesData {
 
 #[test]
 fn what_traces_share_is_not_copied_without_end() {
-    // A resource of 1 MiB with one small span of each of so many traces.
+    // A resource of 1 MiB with one small span of each of this many traces.
     let request = |traces: u8| {
         let span =
             |byte: u8| Span { trace_id: vec![byte; 16], span_id: vec![1; 8], ..Span::default() };
@@ -194,7 +194,7 @@ fn wanted(id: &TraceId) -> bool {
     [[1; 16], [2; 16]].contains(id.as_bytes())
 }
 
-/// The spans with ids that pass, under the resources and scopes that have one.
+/// Returns the spans with valid ids that pass, with the resources and scopes that have one.
 fn only(data: &TracesData, pass: impl Fn(&Span) -> bool) -> TracesData {
     let pass = |span: &&Span| has_ids(span) && pass(span);
     let mut found = TracesData::default();
@@ -222,7 +222,7 @@ fn has_ids(span: &Span) -> bool {
         && is_parent(&span.parent_span_id)
 }
 
-/// The wanted traces of spans that are not valid.
+/// Returns the wanted traces of invalid spans.
 fn damaged(data: &TracesData) -> Vec<TraceId> {
     let scopes = data.resource_spans.iter().flat_map(|it| &it.scope_spans);
     let invalid = scopes.flat_map(|it| &it.spans).filter(|span| !has_ids(span));

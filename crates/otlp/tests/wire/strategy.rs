@@ -18,12 +18,12 @@ use proptest::{
 
 pub(crate) const TRACE: [u8; 16] = [7; 16];
 
-/// Messages whose spans all belong to [`TRACE`] and have ids.
+/// Generates messages in which all spans belong to [`TRACE`] and have ids.
 pub(crate) fn traces() -> impl Strategy<Value = TracesData> {
     traces_with(Just(TRACE.to_vec()), few_span_ids(), Just(Vec::new()))
 }
 
-/// Messages whose spans belong to any trace, or to none.
+/// Generates messages in which spans belong to any trace, or to none.
 pub(crate) fn any_traces() -> impl Strategy<Value = TracesData> {
     let trace_id = prop_oneof![
         4 => (1u8..4).prop_map(|byte| vec![byte; 16]),
@@ -36,7 +36,7 @@ pub(crate) fn any_traces() -> impl Strategy<Value = TracesData> {
     traces_with(trace_id, span_id, parent_id)
 }
 
-/// Whether OTLP means a parent by this, or none.
+/// Whether this is a valid parent id, or means that there is no parent.
 pub(crate) fn is_parent(id: &[u8]) -> bool {
     id.len() == 8 || id.iter().all(|byte| *byte == 0)
 }
@@ -51,7 +51,7 @@ fn traces_with(
             Span {
                 trace_id,
                 span_id,
-                // Nothing stands for the parent that the span came with.
+                // An empty id keeps the parent that the span was generated with.
                 parent_span_id: if parent_id.is_empty() { span.parent_span_id } else { parent_id },
                 ..span
             }
@@ -172,12 +172,12 @@ fn value() -> impl Strategy<Value = AnyValue> {
     })
 }
 
-/// Few enough that texts repeat, and any once in a while.
+/// Few enough that texts repeat, and sometimes any text.
 fn text() -> impl Strategy<Value = String> {
     prop_oneof![4 => "[ab]{0,2}", 1 => ".{0,8}"]
 }
 
-/// A number of an enumeration, often one that does not exist.
+/// Generates the number of an enumeration, often one that does not exist.
 fn number() -> impl Strategy<Value = i32> {
     prop_oneof![-1..8, any::<i32>()]
 }

@@ -1,16 +1,16 @@
-//! What the answer to the trigger says of its trace: `traceresponse` of W3C Trace Context 2, and what came before it.
+//! The trace context in the response to the trigger: `traceresponse` of W3C Trace Context 2, and its predecessors.
 
 use model::{Cause, Diagnosis, TraceId};
 
 use super::{Case, diagnosis};
 
-/// Headers that hold a `traceparent`, or in one case a list of timings of which one holds it.
+/// Response headers that hold a `traceparent`. `server-timing` holds a list of timings, one of which contains it.
 const HEADERS: [&str; 3] = ["traceresponse", "traceparent", "server-timing"];
 
-/// The bit of the trace flags that says that the trace is kept.
+/// The bit of the trace flags that states that the trace is sampled.
 const SAMPLED: u8 = 1;
 
-/// What the answer says of its trace, if that explains that no span came.
+/// Returns the diagnosis from the response's trace context, if that explains why no span arrived.
 pub(super) fn cause(case: &Case<'_>) -> Option<Diagnosis> {
     let (header, trace_id, _) = told(case)?;
     if trace_id == case.fired.attempt.trace_id {
@@ -26,7 +26,7 @@ pub(super) fn cause(case: &Case<'_>) -> Option<Diagnosis> {
     ))
 }
 
-/// The answer says that the system has our trace and does not keep it.
+/// Returns a diagnosis if the response states that the system has our trace and does not sample it.
 pub(super) fn not_sampled(case: &Case<'_>) -> Option<Diagnosis> {
     let (header, trace_id, flags) = told(case)?;
     let is_dropped = trace_id == case.fired.attempt.trace_id && flags & SAMPLED == 0;
@@ -44,7 +44,7 @@ pub(super) fn not_sampled(case: &Case<'_>) -> Option<Diagnosis> {
     })
 }
 
-/// The header by which the answer names its trace, that trace, and its flags.
+/// Returns the response header that names the trace, its trace id and its trace flags.
 fn told(case: &Case<'_>) -> Option<(&'static str, TraceId, u8)> {
     let headers = &case.fired.answer.response()?.headers;
     HEADERS.into_iter().find_map(|header| {
@@ -54,7 +54,7 @@ fn told(case: &Case<'_>) -> Option<(&'static str, TraceId, u8)> {
     })
 }
 
-/// Trace id and flags of `00-TRACE-SPAN-FLAGS`.
+/// Parses trace id and flags of `00-TRACE-SPAN-FLAGS`.
 fn context(text: &str) -> Option<(TraceId, u8)> {
     let mut parts = text.split('-');
     let (version, trace, span, flags) =

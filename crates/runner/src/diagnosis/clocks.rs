@@ -1,5 +1,5 @@
-//! Clocks that differ, by causality alone: nothing starts before the trigger was fired or before what caused it, and
-//! nothing has ended after it came.
+//! Clock skew, detected by causality alone: no span starts before the trigger was fired or before its parent started, and no
+//! span ends after it arrived.
 
 use std::{
     collections::{HashMap, hash_map::Entry},
@@ -13,26 +13,26 @@ use model::{
 
 use super::{Case, diagnosis, words};
 
-/// Less than this is what clocks differ by every day, and explains nothing.
+/// The lower bound of a reported skew. Smaller differences are normal and explain nothing.
 const SKEW_MIN: Duration = Duration::from_millis(100);
 
-/// By how much a process's clock differs at the least, and what shows it.
+/// The minimum by which the clock of a process differs, and the evidence.
 pub(super) struct Skew<'a> {
     pub(super) span: Span<'a>,
     by: Duration,
     /// `behind` or `ahead of`.
     way: &'static str,
-    /// Whose clock it is compared with.
+    /// The clock that it is compared with.
     whose: String,
     shows: String,
 }
 
-/// What is told of clocks that differ.
+/// Returns the diagnoses of clock skew.
 pub(super) fn causes(skews: Vec<Skew<'_>>) -> Vec<Diagnosis> {
     skews.into_iter().take(super::NAMED_MAX).map(told).collect()
 }
 
-/// Processes whose clocks differ, the furthest first.
+/// Returns the processes with a skewed clock, the largest skew first.
 pub(super) fn skews<'a>(case: &Case<'a>) -> Vec<Skew<'a>> {
     let tree = Tree::of(case.trace);
     let mut worst: HashMap<ResourceIx, Skew<'_>> = HashMap::new();
@@ -79,7 +79,7 @@ fn against_us<'a>(case: &Case<'_>, span: Span<'a>) -> Option<Skew<'a>> {
         whose: "ours".to_owned(),
         shows: shows.to_owned(),
     };
-    // What is only waited for may have happened long ago.
+    // A run that only waits for a trace id may get spans of work that happened long ago.
     let is_fired = *case.fired.answer != Answer::NotFired;
     if is_fired && let Some(by) = exceeds(case.fired.attempt.at, span.start()) {
         return Some(skew(by, "behind", "started before the trigger was fired"));
@@ -88,7 +88,7 @@ fn against_us<'a>(case: &Case<'_>, span: Span<'a>) -> Option<Skew<'a>> {
     Some(skew(by, "ahead of", "ended after it came here"))
 }
 
-/// A child in another process starts after its parent, and one that is waited for before its parent ends.
+/// A child in another process starts after its parent. A child that its parent waits for starts before its parent ends.
 fn against_parent<'a>(span: Span<'a>, parent: Span<'a>) -> Option<Skew<'a>> {
     if span.resource_ix() == parent.resource_ix() {
         return None;
@@ -105,7 +105,7 @@ fn against_parent<'a>(span: Span<'a>, parent: Span<'a>) -> Option<Skew<'a>> {
     Some(Skew { span, by, way, whose, shows })
 }
 
-/// By how much a moment is after another, if that is more than clocks differ by every day.
+/// Returns by how much a time is after another, if that exceeds the normal difference of clocks.
 fn exceeds(later: Timestamp, earlier: Timestamp) -> Option<Duration> {
     Some(later.since(earlier)).filter(|by| *by >= SKEW_MIN)
 }

@@ -1,4 +1,4 @@
-//! Traces that nobody waited for: the ring of raw exports, decoded.
+//! Foreign traces: decodes the ring of raw exports of traces that no run waited for.
 
 use std::{collections::HashMap, time::Duration};
 
@@ -11,17 +11,17 @@ use tokio::time::Instant;
 use super::{Case, words};
 use crate::{MARKER, settle::peer::is_entry};
 
-/// How many foreign traces are kept to be looked at, the newest first.
+/// The upper bound of foreign traces that are decoded, the newest first.
 const TRACES_MAX: usize = 1024;
 
-/// By how much the clocks of machines that are kept in step still differ.
+/// The remaining difference of the clocks of synchronized machines.
 const TOLERANCE: Duration = Duration::from_millis(20);
 
-/// The scope of what Qualitytrace tells of itself. It comes in here where a Collector sends on all that it gets, and says
-/// nothing of the system.
+/// The instrumentation scope of Qualitytrace's own telemetry. It arrives here if a Collector forwards everything that it
+/// receives, and is no evidence about the system.
 const OWN_SCOPE: &str = "qualitytrace";
 
-/// The foreign traces of the ring, by the moment at which each began.
+/// The foreign traces of the ring, by start time.
 #[derive(Debug, Default)]
 pub(super) struct Foreign {
     traces: Vec<Stranger>,
@@ -30,30 +30,30 @@ pub(super) struct Foreign {
 #[derive(Debug)]
 struct Stranger {
     trace: Trace,
-    /// When the last of it came.
+    /// The time of its last arrival.
     arrived: Instant,
 }
 
-/// The first span of a foreign trace, as far as it came.
+/// The first span of a foreign trace, as far as its spans arrived.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Root<'a> {
     pub(super) span: Span<'a>,
-    /// Whether the last of it came after the trigger was fired.
+    /// Whether the last span of the trace arrived after the trigger was fired.
     pub(super) has_arrived_since: bool,
-    /// Whether it began after the trigger was fired, by all clocks.
+    /// Whether it started after the trigger was fired, by its own clock and by arrival time.
     pub(super) is_within: bool,
-    /// Whether its process carries the mark of those that we started.
+    /// Whether its process carries the marker of the processes that we started.
     pub(super) is_marked: bool,
 }
 
 impl Foreign {
-    /// Decodes the ring, without the traces of this and of other runs.
+    /// Decodes the ring, without the traces of this run and of other runs.
     pub(super) fn decode(case: &Case<'_>) -> Self {
         let exports = case.seen.map_or(&[][..], |seen| &seen.foreign);
         let is_stranger = |id: &TraceId| is_stranger(case, id);
         let mut found: HashMap<TraceId, Stranger> = HashMap::new();
         for export in exports.iter().rev() {
-            // What cannot be split or read was counted as foreign, and is no evidence of anything.
+            // The receiver counted an export that cannot be split or decoded as foreign. It is no evidence.
             let Ok(split) = drivers::split(&export.bytes, is_stranger) else { continue };
             for batch in split.batches {
                 if found.len() >= TRACES_MAX && !found.contains_key(&batch.trace_id) {
@@ -72,25 +72,25 @@ impl Foreign {
         Self { traces }
     }
 
-    /// The first span of each, in the order in which they began.
+    /// Returns the first span of each trace, by start time.
     pub(super) fn roots<'a>(&'a self, case: &Case<'_>) -> Vec<Root<'a>> {
         let roots = self.traces.iter();
         roots.filter_map(|stranger| root(case, &stranger.trace, stranger.arrived)).collect()
     }
 
-    /// Spans that link to this trace.
+    /// Returns the spans that link to this trace.
     pub(super) fn linking(&self, trace: TraceId) -> impl Iterator<Item = Span<'_>> {
         let spans = self.traces.iter().flat_map(|stranger| stranger.trace.spans());
         spans.filter(move |span| span.links().any(|link| link.trace_id() == Some(trace)))
     }
 
-    /// Whether one of them links to this span of this trace.
+    /// Whether one of the foreign spans links to this span of this trace.
     pub(super) fn is_linked(&self, trace: TraceId, span: SpanId) -> bool {
         let mut links = self.linking(trace).flat_map(Span::links);
         links.any(|link| link.span_id() == Some(span))
     }
 
-    /// The services that they are of, in the order in which they began.
+    /// Returns the services of the foreign traces, by start time.
     pub(super) fn services(&self) -> impl Iterator<Item = &str> {
         self.traces.iter().filter_map(|stranger| first(&stranger.trace)).map(words::service)
     }
@@ -100,8 +100,8 @@ impl Foreign {
     }
 }
 
-/// Looks at the first span of each foreign trace of which something came since the trigger was fired. Nothing of them is kept,
-/// so that there may be as many as the ring holds: what a run looks for may be the oldest of them.
+/// Calls `look` with the first span of each foreign trace that arrived at least in part since the trigger was fired. It stores
+/// no trace, so that it can visit all traces of the ring: the one that a run looks for may be the oldest.
 pub(super) fn each_root(case: &Case<'_>, mut look: impl FnMut(&Root<'_>)) {
     let exports = case.seen.map_or(&[][..], |seen| &seen.foreign);
     for export in exports.iter().filter(|export| export.at >= case.fired.began) {
@@ -116,12 +116,12 @@ pub(super) fn each_root(case: &Case<'_>, mut look: impl FnMut(&Root<'_>)) {
     }
 }
 
-/// Whether a span is what Qualitytrace tells of itself.
+/// Whether a span is Qualitytrace's own telemetry.
 fn is_own(span: Span<'_>) -> bool {
     span.scope().name() == OWN_SCOPE
 }
 
-/// Whether a trace is neither of this run nor of another one.
+/// Whether a trace belongs neither to this run nor to another run.
 fn is_stranger(case: &Case<'_>, id: &TraceId) -> bool {
     *id != case.fired.attempt.trace_id && case.keys.verify(id).is_none()
 }
@@ -141,13 +141,13 @@ impl Root<'_> {
         is_entry(self.span)
     }
 
-    /// Whether it began a trace of its own, rather than going on with one that we did not get.
+    /// Whether it started a new trace, instead of continuing one that we did not receive.
     pub(super) fn is_first(&self) -> bool {
         self.span.parent().is_none()
     }
 }
 
-/// The span with which a trace begins: one without a parent, else the earliest.
+/// Returns the first span of a trace: one without a parent, else the earliest.
 fn first(trace: &Trace) -> Option<Span<'_>> {
     trace.spans().min_by_key(|span| (span.parent().is_some(), span.start(), span.id()))
 }

@@ -1,4 +1,4 @@
-//! From one service to the next: calls without another side, and the traces that began instead of it.
+//! Hops between services: calls without another side (server or consumer span), and the new traces that started instead.
 
 use std::{net::IpAddr, time::Duration};
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::settle::peer::{is_call, is_entry};
 
-/// How far a call and what it caused may lie apart by clocks that are kept in step.
+/// The maximum time between a call and its effect by the clocks of synchronized machines.
 const TOLERANCE: Duration = Duration::from_millis(20);
 
-/// How many calls are compared with foreign traces, and how many of these with the spans of ours.
+/// The upper bounds of the calls that are compared with foreign traces, and of the foreign traces compared with our spans.
 pub(super) const EDGES_MAX: usize = 64;
 const ROOTS_MAX: usize = 16;
 
@@ -27,17 +27,17 @@ const SERVED_HOSTS: [&str; 2] = ["server.address", "net.host.name"];
 const SERVED_PORTS: [&str; 2] = ["server.port", "net.host.port"];
 const PATHS: [&str; 3] = ["url.path", "http.target", "http.route"];
 
-/// A way on which the context was lost.
+/// A hop at which the trace context was lost.
 pub(super) struct Hop<'a> {
-    /// The last span that has it.
+    /// The last span that has the context.
     pub(super) before: Option<Span<'a>>,
-    /// The first that has it no more.
+    /// The first span that no longer has it.
     pub(super) after: Span<'a>,
-    /// Whether both are of one service.
+    /// Whether both spans belong to one service.
     pub(super) is_inside: bool,
 }
 
-/// Calls and messages of a trace whose other side is not there, databases left out.
+/// Returns the calls and messages of a trace that have no other side, without database calls.
 pub(super) fn open_edges(trace: &Trace, trigger: SpanId) -> Vec<Span<'_>> {
     let tree = Tree::of(trace);
     let is_open = |span: &Span<'_>| {
@@ -47,8 +47,8 @@ pub(super) fn open_edges(trace: &Trace, trigger: SpanId) -> Vec<Span<'_>> {
     trace.spans().filter(is_open).collect()
 }
 
-/// The traces that began where these calls were made, each with its call. Takes them out of `roots`. Only those count
-/// that look like the call at least so much.
+/// Returns the traces that started where these calls were made, each with its call, and removes them from `roots`. A trace
+/// counts only if its likeness to the call is at least `likeness_min`.
 pub(super) fn lost_at_edges<'a>(
     edges: &[Span<'a>],
     roots: &mut Vec<Root<'a>>,
@@ -65,7 +65,7 @@ pub(super) fn lost_at_edges<'a>(
                 && like >= likeness_min.max(u8::from(is_same))
         };
         let fitting = roots.iter().enumerate().rev().filter(|(_, root)| fits(root));
-        // Of equals the earliest, as `max_by_key` takes the last.
+        // Of equal candidates this selects the earliest, as `max_by_key` returns the last.
         let best = fitting.max_by_key(|(_, root)| likeness(*edge, root.span));
         if let Some((at, _)) = best {
             let after = roots.remove(at).span;
@@ -75,7 +75,7 @@ pub(super) fn lost_at_edges<'a>(
     hops
 }
 
-/// Traces that began inside a service that has our context, and those of services that the test expects.
+/// Returns traces that started inside a service that has our context, and those of services that the test expects.
 pub(super) fn lost_inside<'a>(
     case: &Case<'a>,
     roots: &[Root<'a>],
@@ -85,7 +85,7 @@ pub(super) fn lost_inside<'a>(
         let service = words::service(root.span);
         expected.iter().any(|name| name == service)
     };
-    // A call from outside is no work of the span during which it came.
+    // A call from outside is not work of the span that was active when it arrived.
     let may_belong = |root: &&Root<'a>| {
         root.is_within && root.is_first() && (is_expected(root) || !root.is_entry())
     };
@@ -107,11 +107,11 @@ pub(super) fn lost_inside<'a>(
     hops
 }
 
-/// Whether a trace of its own answers a call: it began with the receiving side of the peer that was called, while it was
-/// called.
+/// Whether a separate trace is the other side of a call: its first span is the receiving side of the called peer, and it
+/// started during the call.
 ///
-/// Where the two name each other, the moments of arrival say when, since clocks differ. Where only a path or a method speaks
-/// for it, the clocks have to agree as well, and the address must not speak against it.
+/// If the call names the service, the arrival times decide, since clocks differ. If only a path or a method matches, the clocks
+/// must agree as well, and the address must not contradict it.
 pub(super) fn is_answered_elsewhere(edge: Span<'_>, root: &Root<'_>) -> bool {
     let is_kind = matches!(
         (edge.kind(), root.span.kind()),
@@ -122,7 +122,7 @@ pub(super) fn is_answered_elsewhere(edge: Span<'_>, root: &Root<'_>) -> bool {
         && root.has_arrived_since
         && match is_named(edge, root.span) {
             true => is_no_longer(edge, root.span),
-            // A message goes to a destination, and its address is the broker's.
+            // A message goes to a destination, and its address is that of the broker.
             false => {
                 root.is_within
                     && is_other_side(edge, root.span)
@@ -132,7 +132,7 @@ pub(super) fn is_answered_elsewhere(edge: Span<'_>, root: &Root<'_>) -> bool {
         }
 }
 
-/// Whether a call names the service that a span is of, or the address that it serves.
+/// Whether a call names the service of a span, or the address that the service serves.
 fn is_named(edge: Span<'_>, root: Span<'_>) -> bool {
     let service = words::service(root);
     if attribute(edge, &["peer.service"]).is_some_and(|peer| peer == service) {
@@ -149,27 +149,27 @@ fn is_named(edge: Span<'_>, root: Span<'_>) -> bool {
     is_service || (is_address && ports.0.is_some())
 }
 
-/// Whether the address of a call says nothing of who is called: it is a number, or missing.
+/// Whether the address of a call does not identify the peer: it is an IP address or `localhost`, or is missing.
 fn is_unnamed(edge: Span<'_>) -> bool {
     let host = attribute(edge, &HOSTS);
     host.is_none_or(|host| host == "localhost" || host.parse::<IpAddr>().is_ok())
 }
 
-/// Whether a call lasted no shorter than what answered it; a message is answered after it.
+/// Whether a call lasted at least as long as its other side. A consumer processes a message after the producer's span.
 fn is_no_longer(edge: Span<'_>, root: Span<'_>) -> bool {
     let lasted = |span: Span<'_>| span.end().since(span.start());
     let is_over = edge.status() == StatusCode::Error || edge.kind() == Kind::Producer;
     is_over || lasted(root) <= lasted(edge) + TOLERANCE
 }
 
-/// The path of an absolute URL.
+/// Returns the path of an absolute URL.
 pub(super) fn path_of(url: &str) -> &str {
     let behind = url.split_once("://").map_or(url, |(_, behind)| behind);
     let path = behind.find('/').map_or("/", |at| &behind[at..]);
     path.split(['?', '#']).next().unwrap_or("/")
 }
 
-/// The path that a serving span says.
+/// Returns the path that a server span reports.
 pub(super) fn served_path(span: Span<'_>) -> Option<&str> {
     attribute(span, &PATHS).map(path_of)
 }
@@ -184,7 +184,7 @@ fn is_other_side(edge: Span<'_>, root: Span<'_>) -> bool {
     }
 }
 
-/// How much a span looks like the other side of a call.
+/// Returns how similar a span is to the other side of a call.
 fn likeness(edge: Span<'_>, root: Span<'_>) -> u8 {
     let path = attribute(edge, &["url.full", "http.url"]).map(path_of);
     let path = path.or_else(|| served_path(edge));

@@ -1,4 +1,4 @@
-//! What was sent, and was refused or lost on its way.
+//! Telemetry that was sent, and was refused or lost in transit.
 
 use drivers::receiver::Refusal;
 use model::{Cause, Diagnosis, UnsettledReason, trace::Span};
@@ -8,7 +8,7 @@ use super::{
     words::{self, counted},
 };
 
-/// Requests were refused: those since this run began, else those before it.
+/// Reports refused requests: those since this run began, else those before it.
 pub(super) fn rejected(case: &Case<'_>) -> Option<Diagnosis> {
     rejected_since(case).or_else(|| {
         let refusals: Vec<&Refusal> = case.seen?.refusals.iter().collect();
@@ -16,7 +16,7 @@ pub(super) fn rejected(case: &Case<'_>) -> Option<Diagnosis> {
     })
 }
 
-/// Requests were refused since this run began.
+/// Reports requests that were refused since this run began.
 pub(super) fn rejected_since(case: &Case<'_>) -> Option<Diagnosis> {
     let refusals = case.seen?.refusals.iter().filter(|refusal| refusal.at >= case.fired.began);
     told(&refusals.collect::<Vec<_>>(), "since this run began")
@@ -43,7 +43,7 @@ fn told(refusals: &[&Refusal], when: &str) -> Option<Diagnosis> {
     ))
 }
 
-/// Spans of our trace were refused, or could not be read.
+/// Reports spans of our trace that the receiver refused or could not decode.
 pub(super) fn lost(case: &Case<'_>) -> Option<Diagnosis> {
     if !case.settlement.unsettled.contains(&UnsettledReason::SpansLost) {
         return None;
@@ -71,7 +71,7 @@ pub(super) fn lost(case: &Case<'_>) -> Option<Diagnosis> {
     Some(diagnosis(Cause::SenderLost, says, [], advice))
 }
 
-/// A process says that it dropped parts of its spans.
+/// Reports processes that state that they dropped parts of their spans.
 pub(super) fn dropped(case: &Case<'_>) -> Option<Diagnosis> {
     let parts = |span: Span<'_>| {
         [

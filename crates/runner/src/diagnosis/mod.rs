@@ -1,12 +1,12 @@
-//! Why telemetry is missing: from what was seen to an ordered list of causes, the likeliest first.
+//! Why telemetry is missing: turns observations into an ordered list of causes, the likeliest first.
 //!
-//! Each is stated as what was seen, with the spans that it rests on, and what to do. A cause that a process or an
-//! answer states of itself comes before one that follows from what the receiver met, and that before one that is only
-//! left over. The ring of foreign exports is decoded once, and only here.
+//! Each diagnosis states the observation, the spans that prove it, and the fix. A cause that a process or a response states
+//! itself comes before one that follows from the receiver's observations, and that before one that only remains by elimination.
+//! The ring of foreign exports is decoded once, and only here.
 //!
-//! Deliberately absent: a guess without evidence, why a trigger has no answer (the run's reasons say it), a store that
-//! lags, since no run asks one yet, and the sampled bit of a span's flags: several SDKs leave it unset in spans that they
-//! do send.
+//! Deliberately absent: a guess without evidence; why a trigger has no response (the run's reasons state it); a store that
+//! lags, since no run queries one yet; and the sampled bit of a span's flags, since several SDKs leave it unset in spans that
+//! they do send.
 
 mod answer;
 mod clocks;
@@ -31,47 +31,47 @@ use foreign::Foreign;
 
 pub use variables::Process;
 
-/// How many causes are told.
+/// The upper bound of reported causes.
 const DIAGNOSES_MAX: usize = 6;
 
-/// How many spans, services or refusals one of them names.
+/// The upper bound of spans, services or refusals that one diagnosis names.
 const NAMED_MAX: usize = 3;
 
-/// What was fired, and when.
+/// The fired trigger, and when it was fired.
 #[derive(Clone, Copy, Debug)]
 pub struct FiredTrigger<'a> {
     /// The attempt.
     pub attempt: &'a Attempt,
-    /// What was fired.
+    /// The request that was fired.
     pub request: &'a Request,
-    /// How it ended.
+    /// How the trigger ended.
     pub answer: &'a Answer,
-    /// When it was about to be fired, by the clock that the receiver knows.
+    /// The instant right before it was fired, by the receiver's clock.
     pub began: Instant,
 }
 
-/// What was seen of a run that did not pass.
+/// The observations of a run that did not pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Case<'a> {
-    /// What was fired.
+    /// The fired trigger.
     pub fired: FiredTrigger<'a>,
-    /// What the judges said.
+    /// The verdict of the run.
     pub verdict: Verdict,
-    /// Why the trace was taken as whole, or not.
+    /// Why the trace counts as complete, or why it does not.
     pub settlement: &'a Settlement,
-    /// What came of the trace; the trigger's own span may be in it.
+    /// The spans of the trace that arrived. The trigger's own span may be among them.
     pub trace: &'a Trace,
-    /// The keys under which trace ids are minted, to tell other runs' traces from strangers'.
+    /// The keys that mint trace ids, to distinguish traces of other runs from foreign traces.
     pub keys: &'a KeyRing,
-    /// What the receiver met; none where nobody knows.
+    /// The observations of the receiver, if there is one.
     pub seen: Option<&'a ReceiverSnapshot>,
-    /// What is known of processes because we started them.
+    /// The settings of the processes that we started.
     pub started: Option<&'a StartedProcesses>,
-    /// Those processes, as far as they can be looked at.
+    /// Those processes, as far as they can be inspected.
     pub processes: &'a [Process],
 }
 
-/// What the world has seen beside a run's trace. It is owned, since it may be much: it is looked through where things are computed.
+/// Observations beside a run's trace. They are owned, since they may be large and a compute thread searches them.
 #[derive(Debug)]
 pub(crate) struct Observations {
     keys: KeyRing,
@@ -80,7 +80,7 @@ pub(crate) struct Observations {
 }
 
 impl Observations {
-    /// What there is to explain a verdict with. What a run that passed has to tell is in its settlement.
+    /// Collects the observations that can explain a verdict. The settlement of a passed run contains all that it reports.
     pub(crate) fn of_verdict<P: Ports>(ports: &P, verdict: Verdict) -> Self {
         match verdict {
             Verdict::Passed => Self::nothing(ports),
@@ -88,7 +88,7 @@ impl Observations {
         }
     }
 
-    /// What the receiver has met.
+    /// Collects the observations of the receiver.
     pub(crate) fn by_receiver<P: Ports>(ports: &P) -> Self {
         Self { seen: ports.seen(), ..Self::nothing(ports) }
     }
@@ -97,7 +97,7 @@ impl Observations {
         Self { keys: ports.keys().clone(), seen: None, processes: Vec::new() }
     }
 
-    /// A case with this as its evidence.
+    /// Creates a case with this evidence.
     pub(crate) fn case<'a>(
         &'a self,
         (fired, started): (FiredTrigger<'a>, Option<&'a StartedProcesses>),
@@ -109,12 +109,12 @@ impl Observations {
     }
 }
 
-/// Whether the answer says that the system has our trace and does not keep it.
+/// Whether the response states that the system has our trace and does not sample it.
 pub(crate) fn is_not_sampled(case: &Case<'_>) -> bool {
     answer::not_sampled(case).is_some()
 }
 
-/// Of these calls without another side, those whose other side began a trace of its own.
+/// Returns those of these calls without another side for which the other side started a new trace.
 pub(crate) fn lost_contexts(case: &Case<'_>, calls: &[SpanId]) -> Vec<SpanId> {
     let mut edges: Vec<_> = calls.iter().filter_map(|id| case.trace.find(*id)).collect();
     edges.truncate(hops::EDGES_MAX);
@@ -126,20 +126,20 @@ pub(crate) fn lost_contexts(case: &Case<'_>, calls: &[SpanId]) -> Vec<SpanId> {
     lost
 }
 
-/// Why telemetry is missing, the likeliest cause first. Nothing where the trace is whole, but for a context that was
-/// seen to be lost on the way of a test that failed, what left a test inconclusive (parts of spans that were dropped, clocks),
-/// and, whatever the verdict, peers that were called and sent nothing.
+/// Returns why telemetry is missing, the likeliest cause first. For a complete trace the list is empty, except for three cases:
+/// a context that was lost at a hop in a failed test, the cause of an inconclusive verdict (dropped parts of spans, clock
+/// skew), and, with any verdict, peers that were called and sent no span.
 pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
     let unsettled = &case.settlement.unsettled;
     let mut found = match case.verdict {
         Verdict::Passed => Vec::new(),
-        // Whoever decided by what was there missed nothing.
+        // If the spans that arrived decided the verdict, nothing is missing.
         _ if unsettled.contains(&UnsettledReason::NotWaited) => Vec::new(),
         Verdict::Failed if unsettled.is_empty() => parts::lost_though_whole(case),
         Verdict::Inconclusive if unsettled.is_empty() => {
             losses::dropped(case).into_iter().chain(clocks::causes(clocks::skews(case))).collect()
         }
-        // Without an answer, that no span came is no further riddle.
+        // If the trigger got no response, missing spans need no further explanation.
         _ if unsettled.contains(&UnsettledReason::NoTelemetry) => match is_answered(case) {
             true => silence::causes(case, &Foreign::decode(case)),
             false => Vec::new(),
@@ -151,7 +151,7 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
     found
 }
 
-/// Whether these say already why a trace is not whole for this reason, and better.
+/// Whether the diagnoses already explain this reason for an incomplete trace, in more detail.
 pub(crate) fn is_explained(unsettled: &UnsettledReason, by: &[Diagnosis]) -> bool {
     use Cause::{
         ClockSkew, ContextLost, Linked, NotQuiet, NotSampled, OtherSideAbsent, ParentLocal,
@@ -160,7 +160,7 @@ pub(crate) fn is_explained(unsettled: &UnsettledReason, by: &[Diagnosis]) -> boo
     let causes: &[Cause] = match unsettled {
         UnsettledReason::NoTelemetry => return !by.is_empty(),
         UnsettledReason::ParentsAbsent(_) => &[ParentRemote, ParentLocal],
-        // Where parents are absent, the trigger's call may be the only one that is open.
+        // If parents are absent, the trigger's call may be the only open one.
         UnsettledReason::EdgesOpen(_) => {
             &[ContextLost, Linked, OtherSideAbsent, ParentRemote, ParentLocal]
         }
@@ -172,7 +172,7 @@ pub(crate) fn is_explained(unsettled: &UnsettledReason, by: &[Diagnosis]) -> boo
     by.iter().any(|diagnosis| causes.contains(&diagnosis.cause))
 }
 
-/// Whether more time may be all that it takes.
+/// Whether a longer wait alone may resolve the diagnosis.
 pub(crate) fn is_for_want_of_time(diagnosis: &Diagnosis) -> bool {
     use Cause::{NotQuiet, OtherSideAbsent, ParentLocal, ParentRemote};
     matches!(diagnosis.cause, NotQuiet | OtherSideAbsent | ParentLocal | ParentRemote)

@@ -1,4 +1,4 @@
-//! Some spans came, and others did not.
+//! Diagnoses for a trace of which some spans arrived and others did not.
 
 use model::{
     Cause, Diagnosis, SpanId, UnansweredPeer, UnsettledReason,
@@ -16,11 +16,11 @@ use super::{
 };
 use crate::settle::peer::{is_call, is_entry, peer};
 
-/// OTLP says in the first bit whether the second tells of a remote parent.
+/// In OTLP span flags, the first bit states whether the second bit, which marks a remote parent, is meaningful.
 const REMOTE_MEANT: u32 = 0x100;
 const REMOTE: u32 = 0x200;
 
-/// Why parts are missing, the likeliest cause first.
+/// Returns why parts are missing, the likeliest cause first.
 pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
     let unsettled = &case.settlement.unsettled;
     let spans = |ids: &[SpanId]| ids.iter().filter_map(|id| case.trace.find(*id)).collect();
@@ -38,7 +38,7 @@ pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
         }
     }
     let is_short = !(edges.is_empty() && orphans.is_empty() && expected.is_empty());
-    // Who links to a span has its context, and has not lost it.
+    // A span that links to the call has its context, so that the context was not lost.
     edges.retain(|edge| !foreign.is_linked(case.fired.attempt.trace_id, edge.id()));
     let mut roots = foreign.roots(case);
     let at_edges = lost_at_edges(&edges, &mut roots, 0);
@@ -66,7 +66,7 @@ pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
     let skews = clocks::skews(case);
     found.extend(quiet::causes(case, &skews));
     found.extend(losses::dropped(case));
-    // The trigger's own other side is missing wherever its parent is, so that alone it is told last.
+    // The trigger's other side is missing wherever a parent is missing, so it is reported only if no other cause was found.
     if is_unanswered && found.is_empty() {
         found.push(not_entered(case));
     }
@@ -74,8 +74,8 @@ pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
     found
 }
 
-/// The trace is whole and the test failed: the other side of a call may still be seen in a trace of its own. Only one
-/// that looks like the call counts, since here nothing else says that something is missing.
+/// Diagnoses a failed test with a complete trace: the other side of a call may still be in a separate trace. Only a trace that
+/// is similar to the call counts, since nothing else indicates that something is missing.
 pub(super) fn lost_though_whole(case: &Case<'_>) -> Vec<Diagnosis> {
     let edges = open_edges(case.trace, case.fired.attempt.span_id);
     if edges.is_empty() {
@@ -86,8 +86,8 @@ pub(super) fn lost_though_whole(case: &Case<'_>) -> Vec<Diagnosis> {
     hops.iter().take(NAMED_MAX).map(lost).collect()
 }
 
-/// Peers that were called and sent no span, of which nothing else is told yet: what happened there is not in the trace,
-/// whatever the verdict on it is.
+/// Reports peers that were called and sent no span, if no other diagnosis names them: the trace does not contain their work,
+/// whatever its verdict is.
 pub(super) fn silent_peers(case: &Case<'_>, told: &[Diagnosis]) -> Vec<Diagnosis> {
     let is_told = |id: SpanId| told.iter().any(|diagnosis| diagnosis.spans.contains(&id));
     let is_new = |silent: &&UnansweredPeer| !silent.declared;
@@ -118,7 +118,7 @@ pub(super) fn silent_peers(case: &Case<'_>, told: &[Diagnosis]) -> Vec<Diagnosis
     silent.take(NAMED_MAX).collect()
 }
 
-/// The context was lost on the way from one span to another.
+/// Reports that the context was lost on the way from one span to another.
 fn lost(hop: &Hop<'_>) -> Diagnosis {
     let began = format!(
         "{} began a trace of its own with {}",
@@ -147,7 +147,7 @@ fn lost(hop: &Hop<'_>) -> Diagnosis {
     diagnosis(Cause::ContextLost, says, spans, advice)
 }
 
-/// A span of another trace links to ours.
+/// Reports a span of another trace that links to ours.
 fn linked(case: &Case<'_>, foreign: &Foreign) -> Option<Diagnosis> {
     let mut linking = foreign.linking(case.fired.attempt.trace_id);
     let span = linking.next()?;
@@ -163,7 +163,7 @@ fn linked(case: &Case<'_>, foreign: &Foreign) -> Option<Diagnosis> {
     ))
 }
 
-/// Spans whose parents never came: one cause for each service, remote parents and its own apart.
+/// Reports spans for which the parent never arrived: one diagnosis for each service, separate for remote and local parents.
 fn parents(case: &Case<'_>, orphans: &[Span<'_>]) -> Vec<Diagnosis> {
     fn of<'a>(span: &Span<'a>) -> (&'a str, bool) {
         (words::service(*span), is_remote(*span))
@@ -228,7 +228,7 @@ fn is_remote(span: Span<'_>) -> bool {
     }
 }
 
-/// Spans came, and none names the trigger as its parent.
+/// Reports that spans arrived, and that none names the trigger as its parent.
 fn not_entered(case: &Case<'_>) -> Diagnosis {
     let trigger = case.fired.attempt.span_id;
     let first = case.trace.spans().find(|span| span.parent().is_none() && span.id() != trigger);
@@ -242,7 +242,7 @@ fn not_entered(case: &Case<'_>) -> Diagnosis {
     diagnosis(Cause::ContextLost, says, first.map(Span::id), continuing(case.fired.request))
 }
 
-/// Calls whose other side never came, and of which nothing else was seen.
+/// Reports calls for which the other side never arrived, and about which nothing else was observed.
 fn other_sides(edges: &[Span<'_>]) -> Vec<Diagnosis> {
     let mut groups: Vec<(Option<String>, Vec<Span<'_>>)> = Vec::new();
     for edge in edges {

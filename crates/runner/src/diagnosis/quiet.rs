@@ -1,4 +1,4 @@
-//! Processes that could not be quiet for as long as they must be.
+//! Processes that were not quiet for their quiet period.
 
 use std::time::Duration;
 
@@ -13,12 +13,12 @@ use super::{
 };
 use crate::MARKER;
 
-/// The processes that were not quiet at the deadline, those first that ignore what we told them.
+/// Reports the processes that were not quiet at the deadline, first those that ignore the variables that we set.
 pub(super) fn causes(case: &Case<'_>, skews: &[Skew<'_>]) -> Vec<Diagnosis> {
     if !case.settlement.unsettled.contains(&UnsettledReason::NotQuiet) {
         return Vec::new();
     }
-    // How late the spans of a process came whose clock is wrong, nobody can say.
+    // For a process with a skewed clock, the delay of its spans is unknown.
     let is_known = |process: &&ProcessQuiet| {
         let is_skewed = skews.iter().any(|skew| words::service(skew.span) == process.service);
         process.because != Because::Seen || !is_skewed
@@ -37,7 +37,7 @@ pub(super) fn causes(case: &Case<'_>, skews: &[Skew<'_>]) -> Vec<Diagnosis> {
     found
 }
 
-/// A span of this process, if we started processes and it does not carry our mark.
+/// Returns a span of this process, if we started processes and it does not carry our marker.
 fn unmarked<'a>(case: &Case<'a>, process: &ProcessQuiet) -> Option<Span<'a>> {
     let marker = case.started?.marker.as_str();
     let mut spans = case.trace.spans().filter(|span| words::service(*span) == process.service);

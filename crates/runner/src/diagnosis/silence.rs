@@ -1,4 +1,4 @@
-//! No span of ours came at all.
+//! Diagnoses for a trace of which no span arrived.
 
 use model::{Cause, Diagnosis, HttpRequest, Propagator, Request};
 
@@ -10,7 +10,7 @@ use super::{
     words::{self, attribute, counted, duration, listed, quoted},
 };
 
-/// What to do about a context that is not continued at the first hop.
+/// Returns the advice for a context that is not continued at the first hop.
 pub(super) fn continuing(request: &Request) -> String {
     let (gets, name) = match request {
         Request::Exec(_) => {
@@ -33,7 +33,7 @@ pub(super) fn continuing(request: &Request) -> String {
     )
 }
 
-/// Why no span came, the likeliest cause first.
+/// Returns why no span arrived, the likeliest cause first.
 pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
     let roots = foreign.roots(case);
     let mut found = variables::causes(case);
@@ -41,7 +41,7 @@ pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
     found.extend(losses::rejected(case));
     found.extend(other_traces(case, foreign, &roots));
     found.extend(unmarked(case, &roots));
-    // What is left over is told only where nothing speaks for itself.
+    // Causes by elimination are reported only if there is no direct evidence.
     if found.is_empty() {
         found.extend(variables::unreached(case));
         found.extend(no_spans(case).or_else(|| nothing_connected(case)));
@@ -49,12 +49,12 @@ pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {
     found
 }
 
-/// Other traces came. One that began since the trigger and is entered from outside is likely to be ours, had its context
-/// been continued.
+/// Reports other traces. A trace that started after the trigger and has a server or consumer span as its first span would
+/// likely be ours if the service had continued the context.
 fn other_traces(case: &Case<'_>, foreign: &Foreign, roots: &[Root<'_>]) -> Option<Diagnosis> {
     let within = || roots.iter().filter(|root| root.is_within && root.is_first());
     let entered = within().filter(|root| root.is_entry());
-    // The most like the request; of equals the earliest, as `max_by_key` takes the last.
+    // Selects the root that is most similar to the request; of equals the earliest, as `max_by_key` returns the last.
     let is_asked = matches!(case.fired.request, Request::TraceId(_));
     let entered = entered.filter(|_| !is_asked);
     if let Some(root) = entered.rev().max_by_key(|root| likeness(case.fired.request, root)) {
@@ -101,7 +101,7 @@ fn other_traces(case: &Case<'_>, foreign: &Foreign, roots: &[Root<'_>]) -> Optio
     ))
 }
 
-/// How much a span looks like the receiving side of the request.
+/// Returns how similar a span is to the receiving side of the request.
 fn likeness(request: &Request, root: &Root<'_>) -> u8 {
     let Some(http) = http(request) else { return 0 };
     let method = attribute(root.span, &["http.request.method", "http.method"]);
@@ -116,7 +116,7 @@ fn http(request: &Request) -> Option<&HttpRequest> {
     }
 }
 
-/// Processes that we started mark their spans, unless they take nothing from the variables.
+/// Reports spans without our marker: processes that we started mark their spans, unless they ignore the variables.
 fn unmarked(case: &Case<'_>, roots: &[Root<'_>]) -> Option<Diagnosis> {
     case.started?;
     let within = || roots.iter().filter(|root| root.is_within && !root.is_marked);
@@ -133,11 +133,11 @@ fn unmarked(case: &Case<'_>, roots: &[Root<'_>]) -> Option<Diagnosis> {
     ))
 }
 
-/// What to do about a process that does not take its resource from the variables.
+/// The advice for a process that does not take its resource from the variables.
 pub(super) const UNMARKED: &str = "its SDK is set up in code or by a file that ignores the variables, so that it keeps its own batch delay, sampler and \
      propagators: let it read them, or declare `settle.flush`. If the command did not start it, nothing is wrong with it";
 
-/// Somebody is there, and sends no span of this run.
+/// Reports that a sender is connected, and sends no span of this run.
 fn no_spans(case: &Case<'_>) -> Option<Diagnosis> {
     let seen = case.seen?;
     if seen.connections == 0 {

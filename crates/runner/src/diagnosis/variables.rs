@@ -1,7 +1,7 @@
-//! What the variables of the processes that we started say, where they are not as we set them.
+//! The environment variables of the processes that we started, where they differ from the values that we set.
 //!
-//! A script, a container or a package runner often starts the service with variables of its own. Deliberately absent:
-//! how a process is looked at, which differs from system to system and is the business of whoever started it.
+//! A script, a container or a package runner often starts the service with its own variables. Deliberately absent: how a
+//! process is inspected, which depends on the operating system and is up to the caller that started it.
 
 use model::{Cause, Diagnosis};
 
@@ -22,15 +22,15 @@ const DISABLED: &str = "OTEL_SDK_DISABLED";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Process {
     name: String,
-    /// Those of its variables that may keep its spans from us, where they are not as we set them.
+    /// The variables that may keep its spans from us and that differ from the values that we set.
     odd: Vec<(&'static str, String)>,
-    /// Whether our variables did not reach it.
+    /// Whether our variables did not reach the process.
     is_unreached: bool,
 }
 
 impl Process {
-    /// A process with this name, which has these variables although these were set. Only what may keep its spans from
-    /// us is kept of them: the others may be secrets.
+    /// Creates a process with this name, the variables that were set for it and the variables that it has. It stores only
+    /// variables that may keep its spans from us: the others may be secrets.
     pub fn new<'a>(
         name: impl Into<String>,
         set: &[(String, String)],
@@ -49,7 +49,7 @@ impl Process {
                 _ => {}
             }
         }
-        // In the order in which they are told, whatever the order in the process.
+        // Sorts them into the order of the report, whatever their order in the process.
         process.odd.sort_by_key(|(key, _)| telling.iter().position(|name| name == key));
         process
     }
@@ -60,7 +60,7 @@ impl Process {
     }
 }
 
-/// An address without the name and password that may stand in it.
+/// Returns an address without the user name and password that it may contain.
 fn without_user(value: &str) -> String {
     match value.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)))
     {
@@ -69,7 +69,7 @@ fn without_user(value: &str) -> String {
     }
 }
 
-/// What the processes say of themselves, the surest first.
+/// Returns the causes that the variables of the processes show, the most certain first.
 pub(super) fn causes(case: &Case<'_>) -> Vec<Diagnosis> {
     let mut found = Vec::new();
     for process in case.processes {
@@ -77,7 +77,7 @@ pub(super) fn causes(case: &Case<'_>) -> Vec<Diagnosis> {
             .into_iter()
             .flatten()
         {
-            // Several workers of one program say it once.
+            // Several workers of one program are reported once.
             if !found.contains(&told) {
                 found.push(told);
             }
@@ -86,7 +86,7 @@ pub(super) fn causes(case: &Case<'_>) -> Vec<Diagnosis> {
     found
 }
 
-/// Processes that our variables did not reach.
+/// Reports processes that our variables did not reach.
 pub(super) fn unreached(case: &Case<'_>) -> Option<Diagnosis> {
     let names = || case.processes.iter().filter(|it| it.is_unreached).map(|it| it.name.as_str());
     names().next()?;
@@ -116,7 +116,7 @@ fn switched_off(process: &Process) -> Option<Diagnosis> {
 
 fn not_sampled(process: &Process) -> Option<Diagnosis> {
     let (key, value) = process.get(&[SAMPLER])?;
-    // A sampler that asks the parent keeps our spans: our context says that they are sampled.
+    // A parent-based sampler samples our spans: our context has the sampled flag set.
     if value.starts_with("parentbased_") || value == "always_on" {
         return None;
     }

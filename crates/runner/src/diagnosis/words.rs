@@ -1,4 +1,4 @@
-//! How spans, services and times are named. Names come from strangers, so they are kept short.
+//! Formats spans, services and times. Names come from untrusted senders, so they are truncated.
 
 use std::time::Duration;
 
@@ -6,10 +6,10 @@ use model::trace::{Resource, Span, ValueRef};
 
 use super::NAMED_MAX;
 
-/// Characters of a name that are told.
+/// The upper bound of characters of a reported name.
 const NAME_CHARS_MAX: usize = 80;
 
-/// Something by its name, in backticks.
+/// Formats a name in backticks.
 pub(super) fn quoted(name: &str) -> String {
     match name.char_indices().nth(NAME_CHARS_MAX) {
         Some((end, _)) => format!("`{}…`", &name[..end]),
@@ -17,17 +17,17 @@ pub(super) fn quoted(name: &str) -> String {
     }
 }
 
-/// A span by its name and its service.
+/// Formats a span by its name and its service.
 pub(super) fn span(span: Span<'_>) -> String {
     format!("{} of {}", quoted(span.name()), quoted(service(span)))
 }
 
-/// The service that a span says to be of.
+/// Returns the service of a span, by its resource.
 pub(super) fn service(span: Span<'_>) -> &str {
     text(span.resource(), "service.name").unwrap_or("unknown_service")
 }
 
-/// A text of a resource.
+/// Returns a text attribute of a resource.
 pub(super) fn text<'a>(resource: Resource<'a>, key: &str) -> Option<&'a str> {
     match resource.attributes().get(key)? {
         ValueRef::Str(text) => Some(text),
@@ -35,7 +35,7 @@ pub(super) fn text<'a>(resource: Resource<'a>, key: &str) -> Option<&'a str> {
     }
 }
 
-/// A text of a span, under the first of these keys that it has.
+/// Returns a text attribute of a span, under the first of these keys that the span has.
 pub(super) fn attribute<'a>(span: Span<'a>, keys: &[&str]) -> Option<&'a str> {
     keys.iter().find_map(|key| match span.attributes().get(key)? {
         ValueRef::Str(text) => Some(text),
@@ -43,7 +43,7 @@ pub(super) fn attribute<'a>(span: Span<'a>, keys: &[&str]) -> Option<&'a str> {
     })
 }
 
-/// Names, each once, the first ones told and the others counted.
+/// Formats distinct names: lists the first ones and counts the others.
 pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut each: Vec<&str> = Vec::new();
     for name in names {
@@ -62,7 +62,7 @@ pub(super) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     }
 }
 
-/// A number of things; `one` is the word for one of them, which takes an `s`.
+/// Formats a count; `one` is the singular noun, which takes an `s` in the plural.
 pub(super) fn counted(count: u64, one: &str) -> String {
     match count {
         1 => format!("1 {one}"),
@@ -70,7 +70,7 @@ pub(super) fn counted(count: u64, one: &str) -> String {
     }
 }
 
-/// A time as people say it.
+/// Formats a duration for people.
 pub(super) fn duration(duration: Duration) -> String {
     let text = match duration.as_secs() {
         0 => format!("{} ms", duration.as_millis()),

@@ -1,7 +1,7 @@
-//! Calls whose other side has not come.
+//! Open calls: calls for which the other side (the server or consumer span) has not arrived.
 //!
-//! Each has a moment until which it is waited for: none for a leaf, some seconds for a peer of which nothing is known,
-//! and for ever for one that sends spans.
+//! Each has a deadline until which the run waits for the other side: none for a leaf, some seconds for an unknown peer, and no
+//! end for a peer that sends spans.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap},
@@ -20,32 +20,32 @@ use super::{
 };
 use crate::plant::{Plant, is_planted};
 
-/// Calls whose other side has not come, and what this run knows of those that were called.
+/// Open calls, and what this run knows about the called peers.
 #[derive(Debug, Default)]
 pub(super) struct Edges {
     peers: Vec<Peer>,
     /// By calling service and peer.
     by_name: HashMap<(String, String), usize>,
     open: HashMap<SpanId, Edge>,
-    /// The same by the moment until which they are waited for.
+    /// The same calls by their deadline.
     by_time: BTreeSet<(Timestamp, SpanId)>,
 }
 
 #[derive(Debug)]
 pub(super) struct Peer {
-    /// The service that calls it.
+    /// The service that calls the peer.
     pub(super) service: String,
     pub(super) name: String,
     known: PeerKind,
-    /// Whether it sent a span in this run.
+    /// Whether the peer sent a span in this run.
     pub(super) has_answered: bool,
-    /// Calls of it that would be waited for if it sent a span.
+    /// The calls of the peer that the run would wait for if the peer sent a span.
     calls: Vec<SpanId>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum PeerKind {
-    /// The test says that it sends no spans, whatever else is known.
+    /// The test declares that the peer sends no spans; this overrides everything else.
     Declared,
     Leaf,
     Instrumented,
@@ -55,35 +55,35 @@ enum PeerKind {
 #[derive(Debug)]
 struct Edge {
     until: Timestamp,
-    /// None where the span does not say whom it calls.
+    /// None if the span does not name its peer.
     peer: Option<usize>,
     is_error: bool,
 }
 
-/// Under which name the trigger calls.
+/// The service name of the trigger as a caller.
 const TRIGGER_SERVICE: &str = "qualitytrace";
 
-/// How many peers without an answer are named.
+/// The upper bound of named peers that sent no span.
 const UNANSWERED_MAX: usize = 256;
 
-/// For ever: what is waited for is known to send spans.
+/// No deadline: the peer is known to send spans.
 pub(super) const FOREVER: Timestamp = Timestamp::from_nanos(u64::MAX);
 
 impl Edges {
-    /// The trigger was fired, which is a call as well.
+    /// Opens the trigger's call.
     pub(super) fn open_trigger(&mut self, rules: &Rules) {
         let Some(target) = &rules.target else { return };
         let peer = self.peer_named(TRIGGER_SERVICE, target.clone(), rules);
         let until = match self.peers[peer].known {
             PeerKind::Declared | PeerKind::Leaf => Timestamp::default(),
             PeerKind::Instrumented => FOREVER,
-            // What answered is a process that is expected.
+            // A peer that responded is a process from which spans are expected.
             PeerKind::Nothing => rules.answered.plus(rules.flush.unwrap_or(UNKNOWN)),
         };
         self.wait(rules.trigger, Edge { until, peer: Some(peer), is_error: false });
     }
 
-    /// A call has come.
+    /// Opens a call that arrived.
     pub(super) fn open(
         &mut self,
         call: Span<'_>,
@@ -94,11 +94,12 @@ impl Edges {
         let peer = peer(call).map(|name| self.peer_named(&caller.service, name, rules));
         let is_error = call.status() == StatusCode::Error;
         let is_message = call.kind() == Kind::Producer;
-        // When it ended by our clock nobody knows, but not later than it came.
+        // When the call ended by our clock is unknown, but not after its arrival.
         let until = match peer.map_or(PeerKind::Nothing, |peer| self.peers[peer].known) {
             PeerKind::Declared => Timestamp::default(),
             _ if is_error => at.plus(self.quiet_of(peer, rules)),
-            // A queue may be slower than anything that was seen: only the test can say that nobody consumes, or when.
+            // A queue may be slower than anything observed: only the test can state that no consumer exists, or when it
+            // consumes.
             _ if is_message => FOREVER,
             PeerKind::Leaf => Timestamp::default(),
             PeerKind::Instrumented => FOREVER,
@@ -117,7 +118,7 @@ impl Edges {
         self.open.insert(call, edge);
     }
 
-    /// Something was called by the trigger.
+    /// Closes the trigger's call: its other side arrived.
     pub(super) fn answer_trigger(&mut self, rules: &Rules) {
         if let Some(target) = &rules.target {
             let peer = self.peer_named(TRIGGER_SERVICE, target.clone(), rules);
@@ -125,7 +126,7 @@ impl Edges {
         }
     }
 
-    /// The other side of a call is here, so that the others of this peer will come too.
+    /// Closes a call: its other side arrived, so that those of the other calls of this peer will arrive too.
     pub(super) fn answer(&mut self, call: Span<'_>, caller: &ProcessState, rules: &Rules) {
         match peer(call).map(|name| self.peer_named(&caller.service, name, rules)) {
             Some(peer) => self.came(call.id(), peer),
@@ -150,14 +151,14 @@ impl Edges {
         }
     }
 
-    /// A call goes on through another one below it, which waits in its place.
+    /// Closes a call, for example if a nested call to the same peer waits in its stead.
     pub(super) fn close(&mut self, call: SpanId) {
         if let Some(edge) = self.open.remove(&call) {
             self.by_time.remove(&(edge.until, call));
         }
     }
 
-    /// Until when the last of them is waited for; none where that is for ever.
+    /// Returns the latest deadline of all open calls; none if one has no end.
     pub(super) fn complete_at(&self) -> Option<Timestamp> {
         match self.by_time.last() {
             _ if is_planted(Plant::EdgesOff) => Some(Timestamp::default()),
@@ -166,7 +167,7 @@ impl Edges {
         }
     }
 
-    /// The calls that are still waited for.
+    /// Returns the calls that the run still waits for.
     pub(super) fn open_at(&self, now: Timestamp) -> impl Iterator<Item = SpanId> {
         let is_waited = move |until: Timestamp| until > now && !is_planted(Plant::EdgesOff);
         self.by_time.iter().rev().take_while(move |(until, _)| is_waited(*until)).map(|(_, id)| *id)
@@ -176,13 +177,13 @@ impl Edges {
         &self.peers
     }
 
-    /// Peers of which a call was waited for and nothing came, and never anything else.
+    /// Returns the peers that never sent a span, although the run waited for the other side of a call.
     pub(super) fn silent_peers(&self) -> BTreeSet<usize> {
         let ended = self.open.values().filter(|edge| !edge.is_error);
         ended.filter_map(|edge| edge.peer).filter(|peer| !self.peers[*peer].has_answered).collect()
     }
 
-    /// Peers of which a call has no other side, in the order of their names; the trigger's own call aside.
+    /// Returns the peers of calls without another side, sorted by name, except that of the trigger's own call.
     pub(super) fn unanswered(&self, trigger: SpanId) -> Vec<UnansweredPeer> {
         let mut calls: BTreeMap<Option<usize>, u64> = BTreeMap::new();
         for (_, edge) in self.open.iter().filter(|(call, _)| **call != trigger) {
@@ -203,7 +204,7 @@ impl Edges {
         peers
     }
 
-    /// The calls of these peers that are not declared, in the order of their ids.
+    /// Returns the calls of these peers that are not declared, sorted by id.
     pub(super) fn unanswered_calls(&self, trigger: SpanId) -> Vec<SpanId> {
         let is_declared = |edge: &Edge| {
             edge.peer.is_some_and(|peer| self.peers[peer].known == PeerKind::Declared)
@@ -233,7 +234,7 @@ impl Edges {
         self.peers.len() - 1
     }
 
-    /// The quiet of what was called, as far as its name says who it is.
+    /// Returns the quiet period of the called peer, as far as its name identifies it.
     fn quiet_of(&self, peer: Option<usize>, rules: &Rules) -> Duration {
         let learned = peer.and_then(|peer| rules.learned(&self.peers[peer].name));
         rules.flush.or(learned).unwrap_or(UNKNOWN)

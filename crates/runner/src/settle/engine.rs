@@ -1,7 +1,7 @@
-//! The settle engine: spans and moments in, and when the trace is whole.
+//! The settle engine: computes from spans and arrival times when the trace is complete.
 //!
-//! It never looks at a clock, and each arrival costs what is new in it: neither is a tree built, nor is anything of
-//! what came before looked at again.
+//! It never reads a clock. The cost of an arrival depends only on the new spans: the engine neither builds a tree nor visits
+//! earlier spans again.
 
 use std::{
     collections::{BTreeMap, BTreeSet, HashMap, HashSet},
@@ -21,77 +21,77 @@ use super::{
 };
 use crate::StartedProcesses;
 
-/// What is known before the first span comes.
+/// The rules that are known before the first span arrives.
 #[derive(Debug)]
 pub(crate) struct Rules {
     /// The trigger's own span, which is in the trace before all others.
     pub(crate) trigger: SpanId,
-    /// Host and port that the trigger called; none where it called nothing that could send spans.
+    /// Host and port that the trigger called; none if it called nothing that could send spans.
     pub(crate) target: Option<String>,
     /// When the attempt began, by our clock.
     pub(crate) began: Timestamp,
-    /// When it was answered.
+    /// When the trigger ended, by our clock.
     pub(crate) answered: Timestamp,
-    /// Whether all that the system does follows from our trigger, so that no span of it starts before.
+    /// Whether our trigger caused all work of the system, so that none of its spans starts earlier.
     pub(crate) is_fired: bool,
-    /// The quiet that the test declares.
+    /// The quiet period that the test declares.
     pub(crate) flush: Option<Duration>,
-    /// The longest quiet that is asked of anyone unless it is declared: a run must be able to be whole in time.
+    /// The upper bound of a quiet period that is not declared: a run must be able to become complete in time.
     pub(crate) quiet_max: Duration,
-    /// What the test declares as absent: services behind something that sends no spans, and peers that send none.
+    /// The absences that the test declares: services behind a component that sends no spans, and peers that send none.
     pub(crate) absent: HashSet<String>,
-    /// What earlier runs have shown.
+    /// The learned profile of earlier runs.
     pub(crate) learned: LearnedProfile,
-    /// How processes are known that we started.
+    /// The settings of the processes that we started.
     pub(crate) started: Option<StartedProcesses>,
-    /// The longest gap between arrivals that earlier runs of the test have shown.
+    /// The longest gap between arrivals in earlier runs of the test.
     pub(crate) gap: Duration,
-    /// For how long after the last arrival or the response a verdict is provisional.
+    /// How long after the last arrival or the response a verdict stays provisional.
     pub(crate) linger: Duration,
 }
 
-/// All that is known of a trace in the making.
+/// The state of a trace that is being collected.
 #[derive(Debug)]
 pub(crate) struct Engine {
     rules: Rules,
-    /// The quiet of a process that has not been seen.
+    /// The quiet period of an unknown process.
     unknown_quiet: Duration,
     processes: Processes,
     parents: Parents,
     edges: Edges,
-    /// Spans that are linked to before they have come, by a span that is the other side of a call.
+    /// Spans that have not arrived and that the other side of a call links to.
     linked: HashMap<SpanId, usize>,
     /// The process of the first other side of each call that has one.
     answered: HashMap<SpanId, usize>,
-    /// Processes whose spans named a parent of another process that came.
+    /// Processes with a span that named a parent of another process, and that parent arrived.
     present_parents: HashSet<usize>,
-    /// Processes that were entered though no call announced it, each after the one that entered it.
+    /// Processes that were entered without a call that announced it, each after the process that entered it.
     unannounced: BTreeSet<(usize, usize)>,
-    /// Processes that were entered from the trigger.
+    /// Processes that the trigger entered.
     entered: BTreeSet<usize>,
     spans: u64,
     last: Option<Timestamp>,
-    /// The longest from the last arrival, or the response where that is later, to the next arrival.
+    /// The longest time from the last arrival, or from the response if that is later, to the next arrival.
     gap: Duration,
     has_trigger_come_back: bool,
     is_drained: bool,
 }
 
-/// How a run ended, as far as that says what may be learned from it.
+/// How a run ended, as far as it determines what can be learned from it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TraceEnd {
-    /// The trace was whole.
+    /// The trace was complete.
     Whole,
-    /// Its time was up, and nothing more was coming.
+    /// The timeout expired, and no more spans were arriving.
     Late,
-    /// More may have been coming: nobody waited for it, or it was lost.
+    /// More spans may have been on their way: the run did not wait for them, or they were lost.
     Early,
 }
 
-/// How many spans one reason names.
+/// The upper bound of spans that one reason names.
 const NAMED_MAX: usize = 1000;
 
-/// How many calls may stand inside each other for one call.
+/// The upper bound of nested spans for one call.
 const NESTED_MAX: usize = 16;
 
 impl Engine {
@@ -117,7 +117,7 @@ impl Engine {
         }
     }
 
-    /// Takes note of the spans from this number on, which arrived together.
+    /// Processes the spans from this number on, which arrived together.
     pub(crate) fn arrived(&mut self, trace: &Trace, from: usize, at: Timestamp) {
         for number in from..trace.len() {
             let span = trace.numbered_span(number);
@@ -132,12 +132,12 @@ impl Engine {
         }
     }
 
-    /// The system was told to send all it had, and did.
+    /// Notes that the system was requested to flush its spans, and did.
     pub(crate) fn drained(&mut self) {
         self.is_drained = true;
     }
 
-    /// When the trace is whole if nothing more comes; none while something is missing that was announced.
+    /// Returns when the trace is complete if no more spans arrive; none while an announced span is missing.
     pub(crate) fn whole_at(&self) -> Option<Timestamp> {
         if self.spans == 0 {
             return None;
@@ -146,48 +146,48 @@ impl Engine {
         Some(complete_at.max(self.quiet_at()).max(self.rules.answered))
     }
 
-    /// When a verdict on the trace is final if nothing more comes; none while something is missing that was announced.
+    /// Returns when a verdict on the trace is final if no more spans arrive; none while an announced span is missing.
     pub(crate) fn final_at(&self) -> Option<Timestamp> {
         self.whole_at().map(|at| at.max(self.linger_at()))
     }
 
-    /// Until when work that nothing announced is waited for. Also where all that was started has ended: something between it and
-    /// us may hold back what it sent.
+    /// Returns until when the run waits for unannounced work. This also applies if all started processes have exited: a
+    /// component between them and us may hold back their spans.
     fn linger_at(&self) -> Timestamp {
         self.last_moment().plus(self.rules.linger)
     }
 
-    /// For how long a verdict is provisional.
+    /// Returns how long a verdict is provisional.
     pub(crate) fn linger(&self) -> Duration {
         self.rules.linger
     }
 
-    /// The longest gap between arrivals in this run.
+    /// Returns the longest gap between arrivals in this run.
     pub(crate) fn gap(&self) -> Duration {
         self.gap
     }
 
-    /// The longest gap that earlier runs have shown.
+    /// Returns the longest gap of earlier runs.
     pub(crate) fn known_gap(&self) -> Duration {
         self.rules.gap
     }
 
-    /// The last arrival, or the response where that is later.
+    /// Returns the time of the last arrival, or of the response if that is later.
     fn last_moment(&self) -> Timestamp {
         self.last.map_or(self.rules.answered, |last| last.max(self.rules.answered))
     }
 
-    /// Peers that were called and sent no span, in the order of their names.
+    /// Returns the peers that were called and sent no span, sorted by name.
     pub(crate) fn unanswered(&self) -> Vec<UnansweredPeer> {
         self.edges.unanswered(self.rules.trigger)
     }
 
-    /// The calls without another side of which the test does not say that there is none, in the order of their ids.
+    /// Returns the calls without another side that the test does not declare as absent, sorted by id.
     pub(crate) fn unanswered_calls(&self) -> Vec<SpanId> {
         self.edges.unanswered_calls(self.rules.trigger)
     }
 
-    /// When every process that came, or came in earlier runs, has been quiet for long enough.
+    /// Returns when every process of this run, and of earlier runs, has been quiet for its quiet period.
     fn quiet_at(&self) -> Timestamp {
         if self.is_drained {
             return self.rules.answered;
@@ -197,18 +197,18 @@ impl Engine {
         quiet_at.max(unannounced_at).unwrap_or(self.rules.answered)
     }
 
-    /// The quiet of a process that has not been seen.
+    /// Returns the quiet period of an unknown process.
     pub(crate) fn unknown_quiet(&self) -> Duration {
         self.unknown_quiet
     }
 
-    /// How long nothing at all may come before nothing is expected to: never wrong, since nothing is concluded from it.
+    /// Returns how long the run waits for a first span. It can never be wrong, since nothing is concluded from it.
     pub(crate) fn patience(&self) -> Duration {
         let started = self.rules.started.as_ref().map(|started| started.batch_delay * 2);
         UNKNOWN.max(started.unwrap_or(self.unknown_quiet) * 2)
     }
 
-    /// What keeps the trace from being whole.
+    /// Returns why the trace is not complete.
     pub(crate) fn unsettled(&self, trace: &Trace, now: Timestamp) -> Vec<UnsettledReason> {
         if self.spans == 0 {
             return vec![UnsettledReason::NoTelemetry];
@@ -220,7 +220,7 @@ impl Engine {
         unsettled
     }
 
-    /// The same without whether anyone was quiet.
+    /// Returns the same, without checking the quiet periods.
     pub(crate) fn missing(&self, trace: &Trace, now: Timestamp) -> Vec<UnsettledReason> {
         let mut missing = Vec::new();
         let orphans = self.parents.open_at(now).into_iter().take(NAMED_MAX);
@@ -239,12 +239,12 @@ impl Engine {
         self.processes.report(now)
     }
 
-    /// Spans that came, the trigger's own not counted.
+    /// Returns the number of spans that arrived, without the trigger's own span.
     pub(crate) fn spans(&self) -> u64 {
         self.spans
     }
 
-    /// When the last of them came.
+    /// Returns the time of the last arrival.
     pub(crate) fn last(&self) -> Option<Timestamp> {
         self.last
     }
@@ -253,24 +253,24 @@ impl Engine {
         self.is_drained
     }
 
-    /// Whether the trigger's own span came back, as through a Collector.
+    /// Whether the trigger's own span came back, for example through a Collector.
     pub(crate) fn has_trigger_come_back(&self) -> bool {
         self.has_trigger_come_back
     }
 
-    /// The service of a span that came.
+    /// Returns the service of a span that arrived.
     pub(crate) fn service(&self, span: Span<'_>) -> Option<&str> {
         let service = &self.processes.get(self.processes.known(span)?).service;
         (!service.is_empty()).then_some(service)
     }
 
-    /// What this run has shown of the system.
+    /// Returns the learned profile of this run.
     pub(crate) fn seen(&self, trace: &Trace, ending: TraceEnd) -> LearnedProfile {
         let mut seen = Services { services: BTreeMap::new() };
         let is_waited = matches!(ending, TraceEnd::Whole | TraceEnd::Late);
         for (service, (delay, is_started)) in self.processes.delays() {
-            // A delay that we set says nothing of the next time. One that was not waited for may be too short, but not
-            // too long.
+            // A delay that we configured does not predict the next one. A delay that the run did not wait out may be too short,
+            // but not too long.
             let known = self.rules.learned.services.get(service);
             let known = known.and_then(|known| known.delays_ns.iter().max().copied());
             let delay = crate::clock::nanos(delay);
@@ -327,7 +327,7 @@ impl Engine {
     fn span(&mut self, trace: &Trace, span: Span<'_>, at: Timestamp) {
         let process = self.processes.arrived(span, at, &self.rules);
         let number = span.ix().number();
-        // Of several spans with one id the first is the parent of all children.
+        // Of several spans with the same id, the first is the parent of all children.
         let is_first = trace.find(span.id()).is_none_or(|first| first.ix() == span.ix());
         if is_first {
             if is_call(span) {
@@ -344,7 +344,7 @@ impl Engine {
             }
         }
         if let Some(parent) = span.parent() {
-            // Of those that came together, some are not looked at yet.
+            // Some of the spans that arrived together are not processed yet.
             match trace.find(parent).filter(|parent| parent.ix().number() <= number) {
                 Some(parent) => self.pair(trace, parent, span),
                 None => self.parents.wait(number, parent, self.parent_until(span, at)),
@@ -355,7 +355,7 @@ impl Engine {
         }
     }
 
-    /// A span and its parent are both here.
+    /// Connects a span with its parent: both have arrived.
     fn pair(&mut self, trace: &Trace, parent: Span<'_>, child: Span<'_>) {
         let Some(below) = self.processes.known(child) else { return };
         if parent.id() == self.rules.trigger {
@@ -376,7 +376,7 @@ impl Engine {
         } else if is_remote {
             self.unannounced.insert((above, below));
         } else if is_call(parent) && is_call(child) {
-            // The call goes on through the one below, which waits in its place if it says that it calls the same.
+            // The call continues in the nested call, which waits in its stead if it names the same peer.
             if let Some(other) = self.answered.get(&child.id()) {
                 self.goes_through(trace, child, (above, *other));
             } else if peer(parent).is_some_and(|one| peer(child) == Some(one)) {
@@ -385,19 +385,19 @@ impl Engine {
         }
     }
 
-    /// The other side of a call is here, in this process.
+    /// Closes a call: its other side arrived, in this process.
     fn answer(&mut self, trace: &Trace, call: Span<'_>, other: usize) {
         let Some(process) = self.processes.known(call) else { return };
         let first = *self.answered.entry(call.id()).or_insert(other);
         if first != other {
-            // One call with several other sides: it announces one of them.
+            // One call has several other sides: it announces one of them.
             self.unannounced.extend([(process, first), (process, other)]);
         }
         self.edges.answer(call, self.processes.get(process), &self.rules);
         self.goes_through(trace, call, (process, other));
     }
 
-    /// What a call goes through, in its own process, has no other side but that of the call.
+    /// Closes the outer calls of a call in its own process: they have no other side than that of the call.
     fn goes_through(&mut self, trace: &Trace, call: Span<'_>, (process, other): (usize, usize)) {
         let mut inner = call;
         for _ in 0..NESTED_MAX {
@@ -406,14 +406,14 @@ impl Engine {
             let Some(outer) = outer.filter(|outer| is_call(*outer) && is_same(outer)) else {
                 break;
             };
-            // It may stand in the same message and not be looked at yet.
+            // The span may be part of the same message and not processed yet.
             self.answered.entry(outer.id()).or_insert(other);
             self.edges.close(outer.id());
             inner = outer;
         }
     }
 
-    /// The calls that a span is the other side of, though not their child.
+    /// Closes the calls of which a span is the other side by a link, without being their child.
     fn links(&mut self, trace: &Trace, span: Span<'_>, process: usize) {
         for link in span.links().filter(|link| link.trace_id() == Some(trace.id())) {
             let Some(id) = link.span_id() else { continue };
@@ -429,7 +429,7 @@ impl Engine {
         }
     }
 
-    /// Until when the parent of a span is waited for: it may enter a service that stands behind something without spans.
+    /// Returns until when the run waits for the parent of a span: the service may be behind a component without spans.
     fn parent_until(&self, span: Span<'_>, at: Timestamp) -> Timestamp {
         let Some(service) = self.service(span).filter(|_| may_enter(span)) else { return FOREVER };
         let learned = self.rules.learned.services.get(service);
@@ -437,7 +437,7 @@ impl Engine {
         match learned {
             _ if self.rules.absent.contains(service) => Timestamp::default(),
             AbsentParents::Always => Timestamp::default(),
-            // If there is one that sends spans, it comes within its quiet.
+            // If there is a parent that sends spans, it arrives within its quiet period.
             AbsentParents::Sometimes => at.plus(self.unknown_quiet),
             AbsentParents::Unknown => FOREVER,
         }
@@ -445,7 +445,7 @@ impl Engine {
 }
 
 impl TraceEnd {
-    /// How a run ended that was settled so, and that was waited out or not.
+    /// Derives how a run ended from its settlement and from whether the run waited until its timeout.
     pub(crate) fn of(settlement: &Settlement, is_waited_out: bool) -> Self {
         let is_calm = |unsettled: &UnsettledReason| {
             use UnsettledReason::{EdgesOpen, ExpectedAbsent, ParentsAbsent};
@@ -460,7 +460,7 @@ impl TraceEnd {
 }
 
 impl Rules {
-    /// What the test declares, else the most that is known of any process, and no less than of one that is not known.
+    /// Returns the declared quiet period, else the longest known one, and at least that of an unknown process.
     fn unknown_quiet(&self) -> Duration {
         self.flush.unwrap_or_else(|| {
             let services = self.learned.services.keys();
@@ -478,7 +478,7 @@ impl Services {
         self.services.entry(service.to_owned()).or_default()
     }
 
-    /// A service that came in a run with another though no call announced it.
+    /// Notes a service that appeared in a run together with another, without a call that announced it.
     fn unannounced(&mut self, other: &str, service: &str) {
         if other != service && !service.is_empty() {
             self.of(other).unannounced.insert(service.to_owned());

@@ -1,4 +1,4 @@
-//! Arrivals into a trace, within the limits of a run, and into the engine.
+//! Appends arrivals to a trace, within the limits of a run, and feeds them to the engine.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::{
     trigger_span,
 };
 
-/// How much of a trace a run keeps.
+/// The upper bounds of the trace of a run.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// Spans.
@@ -30,26 +30,26 @@ impl Default for Limits {
     }
 }
 
-/// A trace in the making: first the trigger's own span, then what comes.
+/// A trace that is being collected: first the trigger's own span, then the spans that arrive.
 #[derive(Debug)]
 pub(crate) struct TraceBuffer {
-    /// The trigger's own span; none where nothing was fired.
+    /// The trigger's own span; none if nothing was fired.
     trigger: Option<SpanData>,
-    /// Shared with whoever judges it, and with nobody when spans come.
+    /// Shared with the judging threads; not shared when spans arrive.
     pub(crate) trace: Arc<Trace>,
     pub(crate) engine: Engine,
     clock: Clock,
     limits: Limits,
-    /// Where large messages are read.
+    /// The pool share that decodes large messages.
     share: Share,
     bytes: usize,
     has_overflowed: bool,
     has_lost: bool,
-    /// From which span on what comes is late: the verdict was given; with when the first of them came.
+    /// The number of the first late span (late: after the verdict), and the time at which the first of them arrived.
     late: Option<(usize, Option<Timestamp>)>,
 }
 
-/// From how many bytes on a message is read on a thread of its own.
+/// The minimum size in bytes of a message that is decoded on a separate thread.
 const LARGE_BYTES: usize = 1 << 20;
 
 impl TraceBuffer {
@@ -77,7 +77,7 @@ impl TraceBuffer {
         })
     }
 
-    /// Takes in what arrived.
+    /// Decodes an arrival and appends it.
     pub(crate) async fn take(mut self, arrival: Arrival) -> Self {
         if arrival.bytes.len() < LARGE_BYTES {
             self.read(&arrival);
@@ -102,7 +102,7 @@ impl TraceBuffer {
         match drivers::append(trace, &arrival.bytes) {
             Ok(_) => self.has_overflowed = trace.len() > self.limits.spans_max,
             Err(AppendError::Full(_)) => self.has_overflowed = true,
-            // Whoever passed these bytes on has read them once already, so this is their loss, not the sender's.
+            // The component that forwarded these bytes has already decoded them once, so the loss is its own, not the sender's.
             Err(AppendError::Decode(_)) => self.has_lost = true,
         }
         let at = self.clock.at(arrival.at);
@@ -114,23 +114,23 @@ impl TraceBuffer {
         self.engine.arrived(&self.trace, from, at);
     }
 
-    /// A verdict is given: what comes from now on is late.
+    /// Marks the time of the verdict: spans that arrive from now on are late.
     pub(crate) fn judged_now(&mut self) {
         self.late = Some((self.trace.len(), None));
     }
 
-    /// The first span that came late, and when.
+    /// Returns the first late span, and its arrival time.
     pub(crate) fn first_late(&self) -> Option<(Timestamp, Span<'_>)> {
         let (from, at) = self.late?;
         Some((at?, self.trace.numbered_span(from)))
     }
 
-    /// Whether nothing more is taken.
+    /// Whether the buffer accepts no more spans.
     pub(crate) fn is_full(&self) -> bool {
         self.has_overflowed
     }
 
-    /// What is known of the trace at a moment.
+    /// Returns the settlement of the trace at a time.
     pub(crate) fn settlement(&self, answered: Timestamp, now: Timestamp) -> Settlement {
         let mut unsettled = Vec::new();
         if self.has_overflowed {
@@ -157,12 +157,12 @@ impl TraceBuffer {
         }
     }
 
-    /// What was announced and is missing by now.
+    /// Returns the announced spans that are missing now.
     pub(crate) fn missing(&self) -> Vec<UnsettledReason> {
         self.engine.missing(&self.trace, self.clock.now())
     }
 
-    /// The trace as it is judged: with the trigger's span once, also where it came back through a Collector.
+    /// Returns the trace to judge: with the trigger's span once, even if it came back through a Collector.
     pub(crate) fn judged(&self) -> Result<Arc<Trace>, TraceFull> {
         let Some(trigger) = self.trigger.as_ref().filter(|_| self.engine.has_trigger_come_back())
         else {

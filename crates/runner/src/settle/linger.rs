@@ -1,6 +1,6 @@
-//! From a provisional verdict to the final one: listening on for work that no span announces.
+//! From a provisional verdict to the final one: continues to listen for work that no span announces.
 //!
-//! Why, and what the bet is, is in `docs/adr/0023-provisional-and-final.md`.
+//! `docs/adr/0023-provisional-and-final.md` has the reasons and the risk.
 
 use std::{future::Future, pin::pin, time::Duration};
 
@@ -16,25 +16,25 @@ use crate::{
     plant::{Plant, is_planted},
 };
 
-/// What a settled trace lingers by, until the verdict on it is final.
+/// The state of a settled trace that lingers until its verdict is final.
 #[derive(Clone, Debug)]
 pub(crate) struct LingerState {
     pub(crate) rule: Settle,
     pub(crate) judging: JudgementContext,
     pub(crate) clock: Clock,
-    /// Whether the test expects something to come.
+    /// Whether the test expects services or spans.
     pub(crate) expects: bool,
     pub(crate) answered: Timestamp,
     /// Until when the test waits.
     pub(crate) deadline: Instant,
 }
 
-/// How long work that nothing announced is waited for, while too few runs have shown how long it takes.
+/// How long a run waits for unannounced work, while too few runs have shown how long that takes.
 const LINGER: Duration = Duration::from_secs(1);
 
-/// Listens on until the verdict on a complete trace is final, says so by `ready`, and goes on until `end`.
+/// Listens until the verdict on a complete trace is final, calls `ready`, and continues until `end`.
 ///
-/// What comes meanwhile is taken in, and lingers as well; after `end` for a moment at most.
+/// Spans that arrive in the meantime are added and linger as well; after `end` only briefly.
 pub(crate) async fn linger(
     mut gathering: TraceBuffer,
     lingering: &LingerState,
@@ -56,7 +56,7 @@ pub(crate) async fn linger(
             true => None,
             false => settling.look_on(&gathering, arrivals).await,
         };
-        // What came while it was looked at counts.
+        // Spans that arrived during the check count.
         if !settling.backlog.is_empty() {
             continue;
         }
@@ -87,7 +87,7 @@ pub(crate) async fn linger(
     }
 }
 
-/// Listens on until `end`, and takes in what comes.
+/// Listens until `end`, and adds the spans that arrive.
 pub(crate) async fn listen(
     mut gathering: TraceBuffer,
     arrivals: &mut Arrivals,
@@ -113,8 +113,8 @@ pub(crate) async fn listen(
     gathering
 }
 
-/// For how long a verdict is provisional: what runs of this test have shown, with a margin, and while too few have, no less
-/// than a second.
+/// Returns how long a verdict is provisional: the time that runs of this test have shown, with a margin, and at least one
+/// second while there are too few runs.
 pub(crate) fn linger_of(known: Option<&LearnedTest>, rule: &Settle) -> Duration {
     if is_planted(Plant::LingerOff) {
         return Duration::ZERO;
@@ -126,7 +126,7 @@ pub(crate) fn linger_of(known: Option<&LearnedTest>, rule: &Settle) -> Duration 
 }
 
 impl SettleLoop<'_> {
-    /// When to look again whether the verdict is final if nothing comes; none where it is, or where the time is up.
+    /// Returns when to check again whether the verdict is final if no span arrives; none if it is, or if the time is up.
     async fn look_on(
         &mut self,
         gathering: &TraceBuffer,

@@ -1,11 +1,11 @@
-//! When is a trace whole?
+//! Settling: decides when a trace is complete.
 //!
-//! [`Engine`] knows what is missing and when each process has been quiet for long enough; here it is fed with arrivals
-//! and asked. A run ends with the first of these: the trace is whole; what is there decides all that the test says;
-//! nothing at all came; the time is up. Whatever is missing then is named. `docs/adr/0004-settling.md` has the reasons,
-//! `docs/settling.md` the rules.
+//! [`Engine`] computes what is missing and when each process has been quiet for its quiet period. This module feeds it with
+//! arrivals and queries it. A run ends with the first of these: the trace is complete; the present spans decide all statements
+//! of the test; no span arrived at all; the timeout expires. The settlement then names what is missing.
+//! `docs/adr/0004-settling.md` has the reasons, `docs/settling.md` the rules.
 //!
-//! Deliberately absent: asking a store. Spans are pushed.
+//! Deliberately absent: polling a store. Spans are pushed.
 
 mod edges;
 mod engine;
@@ -33,15 +33,15 @@ pub(crate) use peer::authority;
 
 use crate::{Ports, clock::Clock, judging::JudgementContext};
 
-/// What a trace is settled by.
+/// The inputs of settling a trace.
 #[derive(Debug)]
 pub(crate) struct SettleContext<'a> {
     pub(crate) rule: Settle,
     pub(crate) judging: &'a JudgementContext,
     pub(crate) clock: Clock,
-    /// When the whole run has to end.
+    /// The deadline of the complete run.
     pub(crate) ends: Option<Instant>,
-    /// Whether the test expects something to come.
+    /// Whether the test expects services or spans.
     pub(crate) expects: bool,
 }
 
@@ -50,33 +50,33 @@ pub(crate) struct SettleContext<'a> {
 pub(crate) struct SettledTrace {
     pub(crate) gathering: TraceBuffer,
     pub(crate) settlement: Settlement,
-    /// The judgement, where what was there decided everything.
+    /// The judgement, if the present spans decided everything.
     pub(crate) judgement: Option<Judgement>,
-    /// Whether all the time was waited that the test gives, and nobody cut it short.
+    /// Whether the run waited for the complete timeout of the test, without being cut short.
     pub(crate) is_waited_out: bool,
-    /// When the trigger was answered, and until when the test waits.
+    /// When the trigger ended, and until when the test waits.
     pub(crate) span: (Timestamp, Instant),
 }
 
-/// How long what a system sent before it said that this was all may be on its way.
+/// How long spans may be in transit after a system reported that it flushed all of them.
 const DRAINED_MAX: Duration = Duration::from_secs(1);
 
-/// How late a timer may be before the machine is taken to be too busy for others to be in time either.
+/// How late a timer may fire before the machine counts as overloaded, so that other processes may be late as well.
 const TIMER_LATE: Duration = Duration::from_millis(10);
 
-/// How much longer is waited then, at most.
+/// The upper bound of the additional wait in that case.
 const GRACE_MAX: Duration = Duration::from_millis(200);
 
-/// Of how many moments one is spent on judging early.
+/// The share of time that is spent on early judging: one part in this many.
 const EARLY_SHARE: u32 = 20;
 
-/// How many messages are read before others get their turn.
+/// The upper bound of messages that are decoded before other tasks get their turn.
 const MESSAGES_AT_ONCE: usize = 16;
 
-/// How many messages wait here while a trace is judged; further ones wait where they are.
+/// The upper bound of messages that wait here while a trace is judged; further ones wait in the channel.
 const BACKLOG_MAX: usize = 4096;
 
-/// Gathers the spans of a trace until it is whole, decided, or its time is up.
+/// Collects the spans of a trace until it is complete, decided, or its time is up.
 pub(crate) async fn settle<P: Ports>(
     gathering: TraceBuffer,
     waiting: &SettleContext<'_>,
@@ -92,8 +92,8 @@ pub(crate) async fn settle<P: Ports>(
     settling.settled(gathering, end).await
 }
 
-/// How long to wait at most. A system that did not answer may have got nothing at all, so that its silence is
-/// believed sooner; one that cannot have got anything is not waited for.
+/// Returns the maximum wait. A system that did not respond may not have received the request, so the run waits for less time; a
+/// system that cannot have received it is not waited for.
 fn patience(answer: &Answer, rule: &Settle, engine: &Engine) -> Duration {
     match answer {
         Answer::Response(_) | Answer::Exit(_) | Answer::NotFired => rule.timeout,
@@ -102,17 +102,17 @@ fn patience(answer: &Answer, rule: &Settle, engine: &Engine) -> Duration {
     }
 }
 
-/// The longest quiet that is asked of a process for being late: half of the time there is, so that one export that came
-/// very late leaves later runs a chance to be whole.
+/// Returns the longest quiet period that a late process gets: half of the timeout, so that later runs can still become complete
+/// after one very late export.
 pub(crate) fn quiet_max(rule: &Settle) -> Duration {
     (rule.timeout / 2).max(process::UNKNOWN)
 }
 
-/// Why the waiting ended.
+/// Why the wait ended.
 enum End {
-    /// The trace is whole, or its time is up: what is known of it says which.
+    /// The trace is complete, or its time is up: the settlement states which.
     Over,
-    /// What is there decides everything.
+    /// The present spans decide everything.
     Decided(Judgement),
 }
 
@@ -120,21 +120,21 @@ struct SettleLoop<'a> {
     waiting: &'a SettleContext<'a>,
     answered: Timestamp,
     deadline: Instant,
-    /// When the system had sent all it had, because it was told to.
+    /// When the system had flushed all its spans on request.
     drained: Option<Instant>,
-    /// Whether the deadline is the whole run's, and not the trace's.
+    /// Whether the deadline is that of the complete run, and not that of the trace.
     is_cut: bool,
-    /// What came while the trace was judged.
+    /// The arrivals during judging.
     backlog: VecDeque<Arrival>,
     may_end_early: bool,
-    /// How many spans the trace had when it was last judged.
+    /// The number of spans of the trace when it was last judged.
     judged: usize,
     judge_not_before: Instant,
-    /// How late the last timer was.
+    /// How late the last timer fired.
     late: Duration,
-    /// The moment from which more time was given because of that, once.
+    /// The instant at which a grace period for that was granted, once.
     graced: Option<Instant>,
-    /// How many spans the trace had when it was asked for what the test expects, and what was missing.
+    /// The number of spans when the trace was last checked for expected services and spans, and those that were missing.
     expected: Option<(usize, Vec<String>)>,
 }
 
@@ -171,14 +171,14 @@ impl SettleLoop<'_> {
             if gathering.is_full() {
                 return (gathering, End::Over);
             }
-            // A system that is being told to flush is not left halfway.
+            // A flush of the system that has started is not interrupted.
             let looked = match is_draining && Instant::now() < self.deadline {
                 true => Ok(self.deadline),
                 false => self.look(&gathering, arrivals).await,
             };
             let until = match looked {
                 Err(end @ End::Decided(_)) => return (gathering, end),
-                // What came while it was looked at counts, before anything else is waited for.
+                // Spans that arrived during the check count before any further wait.
                 _ if !self.backlog.is_empty() => continue,
                 Ok(until) => until,
                 Err(end) => return (gathering, end),
@@ -201,7 +201,7 @@ impl SettleLoop<'_> {
         }
     }
 
-    /// Takes in everything that has come, so that nothing is concluded while spans wait to be read.
+    /// Adds all arrivals, so that nothing is concluded while spans wait to be decoded.
     async fn take_all(
         &mut self,
         mut gathering: TraceBuffer,
@@ -222,7 +222,7 @@ impl SettleLoop<'_> {
         gathering
     }
 
-    /// Whether to end now, else when to look again if nothing comes.
+    /// Returns whether to end now, else when to check again if no span arrives.
     async fn look(
         &mut self,
         gathering: &TraceBuffer,
@@ -242,12 +242,12 @@ impl SettleLoop<'_> {
             }
         }
         let again = self.judge_early(gathering, arrivals).await?;
-        // What is whole but for what the test expects waits for that.
+        // A trace that is complete except for expected services or spans waits for them.
         let whole = if whole <= now { deadline } else { whole };
         Ok(again.map_or(whole, |again| again.min(whole)))
     }
 
-    /// Until when more is waited, once, because the timer of this moment was late: then others may be late as well.
+    /// Grants a grace period, once, because the timer of this instant fired late: other processes may then be late as well.
     fn grace(&mut self, of: Instant) -> Option<Instant> {
         let late = std::mem::take(&mut self.late);
         let is_granted = late > TIMER_LATE && self.graced != Some(of);
@@ -257,7 +257,7 @@ impl SettleLoop<'_> {
         })
     }
 
-    /// When it is over. What a system that sent all it had did not send will not come.
+    /// Returns the deadline. After a flush, spans that the system did not send will not arrive.
     fn deadline(&self, gathering: &TraceBuffer) -> Instant {
         match self.drained {
             Some(drained) if gathering.engine.whole_at().is_none() => {
@@ -267,7 +267,7 @@ impl SettleLoop<'_> {
         }
     }
 
-    /// When the trace is whole, or nothing has come for so long that nothing will.
+    /// Returns when the trace is complete, or when no span has arrived for so long that none will.
     fn whole_at(&self, gathering: &TraceBuffer) -> Option<Instant> {
         let clock = self.waiting.clock;
         if gathering.engine.spans() > 0 {
@@ -277,7 +277,7 @@ impl SettleLoop<'_> {
         (!self.waiting.expects).then(|| clock.instant(self.answered) + patience)
     }
 
-    /// What the test expects and what is not there.
+    /// Returns the services and selectors that the test expects and that are missing.
     async fn missing(&mut self, gathering: &TraceBuffer, arrivals: &mut Arrivals) -> &[String] {
         let spans = gathering.trace.len();
         if !self.waiting.expects || gathering.engine.spans() == 0 {
@@ -291,14 +291,14 @@ impl SettleLoop<'_> {
         self.expected.as_ref().map_or(&[], |(_, missing)| missing)
     }
 
-    /// Judges what is there if it is new and it is time, and ends if that decides everything; else says when it is time.
+    /// Judges the present spans if they are new and it is time; ends if they decide everything, else returns when it is time.
     async fn judge_early(
         &mut self,
         gathering: &TraceBuffer,
         arrivals: &mut Arrivals,
     ) -> Result<Option<Instant>, End> {
         let spans = gathering.trace.len();
-        // A trigger that came back would be judged as a span of the system.
+        // A trigger span that came back would be judged as a span of the system.
         let is_news = spans > self.judged && !gathering.engine.has_trigger_come_back();
         if !self.may_end_early || !is_news {
             return Ok(None);
@@ -311,7 +311,7 @@ impl SettleLoop<'_> {
         let judging = self.waiting.judging;
         let judgement = judging.judge(Some(&gathering.trace), Some(&settlement));
         let judgement = self.meanwhile(arrivals, judgement).await;
-        // What fails does so without what the test expects; what passes waits for that.
+        // A failed verdict does not need the expected spans; a passed verdict waits for them.
         let is_passed = judgement.verdict == Verdict::Passed;
         if judging.resolved.is_decided(&judgement)
             && (!is_passed || self.missing(gathering, arrivals).await.is_empty())
@@ -323,7 +323,7 @@ impl SettleLoop<'_> {
         Ok(None)
     }
 
-    /// Goes on to listen while something is found out.
+    /// Continues to receive arrivals while `work` runs.
     async fn meanwhile<T>(&mut self, arrivals: &mut Arrivals, work: impl Future<Output = T>) -> T {
         let mut work = pin!(work);
         loop {

@@ -1,7 +1,7 @@
-//! Which parents are named and have not come.
+//! Absent parents: parents that a span names and that have not arrived.
 //!
-//! Each span waits for its parent in a list by the parent's id, so that an arrival costs what is new and no more. Each
-//! absent parent has a moment until which it is waited for, as a call has.
+//! Each span waits for its parent in a list by the parent's id, so that the cost of an arrival depends only on the new spans.
+//! Each absent parent has a deadline until which the run waits for it, as a call has.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -9,28 +9,28 @@ use model::{SpanId, Timestamp};
 
 use super::edges::FOREVER;
 
-/// The parents that are named and have not come.
+/// The parents that are named and have not arrived.
 #[derive(Debug, Default)]
 pub(super) struct Parents {
     absent: HashMap<SpanId, AbsentSpan>,
-    /// By the number of a span that waits: the next that waits for the same parent.
+    /// By the number of a waiting span: the next span that waits for the same parent.
     next: Vec<u32>,
-    /// The absent ones by the moment until which they are waited for.
+    /// The absent parents by their deadline.
     by_time: BTreeSet<(Timestamp, SpanId)>,
 }
 
 #[derive(Debug)]
 struct AbsentSpan {
-    /// The last that began to wait.
+    /// The last span that started to wait.
     first: u32,
     until: Timestamp,
 }
 
-/// No span: a trace has fewer than 2^32 of them.
+/// No span: a trace has fewer than 2^32 spans.
 const NONE: u32 = u32::MAX;
 
 impl Parents {
-    /// The span with this number waits for a parent, until this moment.
+    /// Makes the span with this number wait for a parent, until this deadline.
     pub(super) fn wait(&mut self, number: usize, parent: SpanId, until: Timestamp) {
         if self.next.len() <= number {
             self.next.resize(number + 1, NONE);
@@ -48,14 +48,14 @@ impl Parents {
         }
     }
 
-    /// The numbers of those that waited for this span, which is here now.
+    /// Returns the numbers of the spans that waited for this span, which has arrived.
     pub(super) fn came(&mut self, id: SpanId) -> Vec<usize> {
         let Some(absent) = self.absent.remove(&id) else { return Vec::new() };
         self.by_time.remove(&(absent.until, id));
         self.waiting(&absent).collect()
     }
 
-    /// Until when the last of them is waited for; none where that is for ever.
+    /// Returns the latest deadline of all absent parents; none if one has no end.
     pub(super) fn closed_at(&self) -> Option<Timestamp> {
         match self.by_time.last() {
             None => Some(Timestamp::default()),
@@ -63,7 +63,7 @@ impl Parents {
         }
     }
 
-    /// The numbers of all whose parents are still waited for, in order.
+    /// Returns the numbers of all spans that still wait for a parent, in order.
     pub(super) fn open_at(&self, now: Timestamp) -> Vec<usize> {
         let open = self.by_time.iter().rev().take_while(|(until, _)| *until > now);
         let open = open.filter_map(|(_, id)| self.absent.get(id));
@@ -72,7 +72,7 @@ impl Parents {
         numbers
     }
 
-    /// The numbers of all that wait.
+    /// Returns the numbers of all waiting spans.
     pub(super) fn all(&self) -> impl Iterator<Item = usize> {
         self.absent.values().flat_map(|absent| self.waiting(absent))
     }

@@ -1,14 +1,14 @@
-//! Whom a span calls, as far as it says.
+//! The peer that a span calls, by its attributes.
 
 use model::trace::{Attributes, Kind, Span, ValueRef};
 
 pub(crate) use super::process::text;
 
-/// In the flags of a span: whether it says that its parent is remote, and that it is.
+/// Bits of a span's flags: whether the flags state if the parent is remote, and whether it is remote.
 const SAYS_REMOTE: u32 = 0x100;
 const IS_REMOTE: u32 = 0x200;
 
-/// Whether a span calls another process, of which the other side may come.
+/// Whether a span calls another process that may send the other side.
 pub(crate) fn is_call(span: Span<'_>) -> bool {
     matches!(span.kind(), Kind::Client | Kind::Producer) && !is_database(span.attributes())
 }
@@ -18,7 +18,7 @@ pub(crate) fn is_entry(span: Span<'_>) -> bool {
     matches!(span.kind(), Kind::Server | Kind::Consumer)
 }
 
-/// Whether the parent of a span may stand in another process.
+/// Whether the parent of a span may be in another process.
 pub(super) fn may_enter(span: Span<'_>) -> bool {
     match span.flags() & (SAYS_REMOTE | IS_REMOTE) {
         SAYS_REMOTE => false,
@@ -27,9 +27,9 @@ pub(super) fn may_enter(span: Span<'_>) -> bool {
     }
 }
 
-/// The peer of a call: `peer.service`, else the address, else where the message goes; none where the span does not say.
+/// Returns the peer of a call: `peer.service`, else the address, else the message destination; none if the span has none.
 ///
-/// One broker serves many destinations, so that a message is addressed to both.
+/// One broker serves many destinations, so the peer of a message contains both.
 pub(crate) fn peer(span: Span<'_>) -> Option<String> {
     let attributes = span.attributes();
     let peer = text(attributes, "peer.service").or_else(|| address(attributes));
@@ -42,7 +42,7 @@ pub(crate) fn peer(span: Span<'_>) -> Option<String> {
     }
 }
 
-/// Whether what is called keeps data and sends no spans.
+/// Whether the called peer is a database, which sends no spans.
 fn is_database(attributes: Attributes<'_>) -> bool {
     ["db.system.name", "db.system"].iter().any(|key| attributes.get(key).is_some())
 }
@@ -53,7 +53,7 @@ fn destination(attributes: Attributes<'_>) -> Option<String> {
         .find_map(|key| text(attributes, key))
 }
 
-/// Host and port, in the names of today and in those of before.
+/// Returns host and port, by the current and by the older semantic conventions.
 fn address(attributes: Attributes<'_>) -> Option<String> {
     for (host, port) in [
         ("server.address", "server.port"),
@@ -73,7 +73,7 @@ fn address(attributes: Attributes<'_>) -> Option<String> {
     })
 }
 
-/// The host and port of a URL; who is logged in there is nobody's business.
+/// Returns the host and port of a URL, without the user.
 pub(crate) fn authority(url: &str) -> Option<String> {
     let (_, rest) = url.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();

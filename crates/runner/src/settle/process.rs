@@ -1,7 +1,7 @@
-//! The processes of a trace, and the quiet that each has to keep.
+//! The processes of a trace, and the quiet period of each.
 //!
-//! A process is `service.name` with `service.instance.id`, else with host and pid. Clocks differ, so that delays are
-//! corrected by what cannot be: a span does not start before the trigger was fired, nor end after it arrived.
+//! A process is `service.name` with `service.instance.id`, else with host and pid. Clocks differ, so delays are corrected by
+//! causality: a span does not start before the trigger was fired, nor end after it arrived.
 //!
 //! Deliberately absent: comparing the clocks of two processes with each other.
 
@@ -22,22 +22,22 @@ use crate::{
     plant::{Plant, is_planted},
 };
 
-/// How many processes are told apart. Further ones count as one, which has to be as quiet as each of them.
+/// The upper bound of processes that are distinguished. Further ones count as one, which must be as quiet as each of them.
 pub(super) const PROCESSES_MAX: usize = 256;
 
-/// The least that is ever waited.
+/// The minimum wait.
 pub(super) const LEAST: Duration = Duration::from_millis(20);
 
-/// What is waited for a process of which nothing is known: longer than SDKs keep their spans by default.
+/// The wait for an unknown process: longer than the default batch delay of SDKs.
 pub(super) const UNKNOWN: Duration = Duration::from_secs(6);
 
-/// The processes that sent spans, in the order they came.
+/// The processes that sent spans, in order of arrival.
 #[derive(Debug, Default)]
 pub(super) struct Processes {
     list: Vec<ProcessState>,
     by_name: HashMap<(String, Option<String>), usize>,
     by_resource: HashMap<ResourceIx, usize>,
-    /// The names of all their services.
+    /// The names of all services of these processes.
     services: HashSet<String>,
 }
 
@@ -45,31 +45,31 @@ pub(super) struct Processes {
 pub(super) struct ProcessState {
     pub(super) service: String,
     instance: Option<String>,
-    /// Whether each of its resources says that we started it.
+    /// Whether each of its resources carries the marker of a process that we started.
     is_started: bool,
-    /// What it has to keep at most for being late.
+    /// The upper bound of the quiet period that it gets for being late.
     quiet_max: Duration,
-    /// What it has to keep whatever this run shows.
+    /// The quiet period that applies whatever this run shows.
     base: (Duration, Because),
     spans: u64,
     last: Timestamp,
-    /// From a span's end by its clock to its arrival by ours: the least and the most.
+    /// The time from a span's end by its clock to its arrival by ours: minimum and maximum.
     lags: Option<(i128, i128)>,
-    /// By how much its clock is ahead of ours at most: nothing starts before what called it, nor before the trigger.
+    /// The upper bound by which its clock is ahead of ours: no span starts before its caller, nor before the trigger.
     head: Option<i128>,
-    /// From the begin of the run to its last arrival: no span took longer.
+    /// The time from the start of the run to its last arrival: no span took longer.
     elapsed: Duration,
 }
 
 impl Processes {
-    /// Takes note of a span that arrived, and says whose it is.
+    /// Processes a span that arrived, and returns the index of its process.
     pub(super) fn arrived(&mut self, span: Span<'_>, at: Timestamp, rules: &Rules) -> usize {
         let index = self.of(span, rules);
         let process = &mut self.list[index];
         process.spans += 1;
         process.last = process.last.max(at);
         process.elapsed = process.last.since(rules.began);
-        // Zero means that nobody said when.
+        // Zero means that the sender set no end time.
         if span.end() != Timestamp::default() {
             let lag = difference(at, span.end());
             let (least, most) = process.lags.unwrap_or((lag, lag));
@@ -81,7 +81,7 @@ impl Processes {
         index
     }
 
-    /// A span was called by one of another process, so that it did not start before that.
+    /// Notes that a span of another process called a span, so that it did not start earlier.
     pub(super) fn called(
         &mut self,
         (above, parent): (usize, Span<'_>),
@@ -94,7 +94,7 @@ impl Processes {
         }
     }
 
-    /// Until when services are waited for that came unannounced in earlier runs, and have not come in this one.
+    /// Returns until when to wait for services that appeared unannounced in earlier runs, and have not appeared in this one.
     pub(super) fn unannounced_at(&self, rules: &Rules) -> Option<Timestamp> {
         let mut last: Option<Timestamp> = None;
         for process in self.named() {
@@ -109,12 +109,12 @@ impl Processes {
         last
     }
 
-    /// The services of those that are told apart.
+    /// Returns the services of the distinguished processes.
     pub(super) fn services(&self) -> BTreeSet<&str> {
         self.named().map(|process| process.service.as_str()).collect()
     }
 
-    /// Whose a span is that was taken note of.
+    /// Returns the index of the process of a span that was processed.
     pub(super) fn known(&self, span: Span<'_>) -> Option<usize> {
         self.by_resource.get(&span.resource_ix()).copied()
     }
@@ -123,12 +123,12 @@ impl Processes {
         &self.list[index]
     }
 
-    /// When the last of them has been quiet for long enough.
+    /// Returns when the last process completes its quiet period.
     pub(super) fn quiet_at(&self) -> Option<Timestamp> {
         self.list.iter().map(|process| process.last.plus(process.quiet().0)).max()
     }
 
-    /// The largest delay of each service, and whether it keeps its spans for no longer than it was told.
+    /// Returns the largest delay of each service, and whether the service keeps its spans no longer than we configured.
     pub(super) fn delays(&self) -> BTreeMap<&str, (Duration, bool)> {
         let mut delays: BTreeMap<&str, (Duration, bool)> = BTreeMap::new();
         for process in self.named() {
@@ -154,7 +154,7 @@ impl Processes {
         self.list.iter().map(report).collect()
     }
 
-    /// Those that are told apart.
+    /// Returns the processes that are distinguished.
     fn named(&self) -> impl Iterator<Item = &ProcessState> {
         self.list.iter().take(PROCESSES_MAX)
     }
@@ -211,26 +211,27 @@ impl ProcessState {
         self.head = Some(self.head.map_or(head, |known| known.min(head)));
     }
 
-    /// For how long it has to be quiet, and why.
+    /// Returns the quiet period of the process, and its reason.
     fn quiet(&self) -> (Duration, Because) {
         let seen = (self.delay().saturating_mul(3) / 2, Because::Seen);
         let seen = (seen.0.min(self.quiet_max), seen.1);
-        // Of equals the first is named, which is the one that holds in every run.
+        // Of equal periods the first is named, which applies in every run.
         [self.base, seen].into_iter().fold((LEAST, Because::Least), |most, one| {
             if one.0 > most.0 || (one.0 == most.0 && one.1 == self.base.1) { one } else { most }
         })
     }
 
-    /// The longest from a span's end to its arrival, never less than it was.
+    /// Returns the longest time from a span's end to its arrival. It is never underestimated.
     fn delay(&self) -> Duration {
         let Some((_, most)) = self.lags else { return Duration::ZERO };
         duration(most.saturating_add(self.ahead())).min(self.elapsed)
     }
 
-    /// How far its clock is ahead of ours, at most.
+    /// Returns the upper bound by which its clock is ahead of ours.
     ///
-    /// What we started has our clock unless it cannot. Spans that were written with times of long ago contradict the others and say
-    /// nothing about a clock. What is far from the least that it must be is rather a service that was called late.
+    /// A process that we started has our clock unless that is impossible. Spans that were written with old times contradict the
+    /// others and are no evidence about a clock. A bound far above the required minimum rather means that the service was
+    /// called late.
     fn ahead(&self) -> i128 {
         let least = self.lags.map_or(0, |(least, _)| -least);
         match self.head {
@@ -244,10 +245,10 @@ impl ProcessState {
 }
 
 impl Rules {
-    /// What a process of this service has to keep whatever this run shows, and why.
+    /// Returns the quiet period of a service that applies whatever this run shows, and its reason.
     fn base(&self, service: &str, is_started: bool) -> (Duration, Because) {
         let known = self.known(service, is_started);
-        // Once its spans came later than anyone could know, they may again.
+        // If its spans once arrived later than any rule predicted, they may do so again.
         let late = self.learned.services.get(service).map_or(0, |learned| learned.late_ns);
         let late = self.with_margin(Duration::from_nanos(late));
         if late > known.0 { (late, Because::Learned) } else { known }
@@ -261,9 +262,9 @@ impl Rules {
             return (started.batch_delay * 2, Because::Started);
         }
         match self.learned(service) {
-            // What an exporter shows is no reason to wait for less than the work has needed.
+            // The delay of an exporter is no reason to wait less than the work has needed.
             Some(quiet) => (quiet.max(self.gap.min(self.quiet_max)), Because::Learned),
-            // What lengthens a wait counts at once.
+            // An observation that lengthens a wait counts at once.
             None => match self.shown(service) {
                 Some(shown) if shown > UNKNOWN => (shown, Because::Learned),
                 _ => (UNKNOWN, Because::Unknown),
@@ -271,13 +272,13 @@ impl Rules {
         }
     }
 
-    /// The quiet that the longest delay of a service asks for, however few runs have shown it.
+    /// Returns the quiet period that follows from the longest delay of a service, however few runs have shown it.
     fn shown(&self, service: &str) -> Option<Duration> {
         let longest = self.learned.services.get(service)?.delays_ns.iter().max()?;
         Some(self.with_margin(Duration::from_nanos(*longest)))
     }
 
-    /// The quiet that earlier runs ask of a service.
+    /// Returns the quiet period of a service from the learned profile.
     pub(super) fn learned(&self, service: &str) -> Option<Duration> {
         let service = self.learned.services.get(service);
         let delay = match is_planted(Plant::LearnsEarly) {
@@ -298,7 +299,7 @@ impl Rules {
     }
 }
 
-/// Which process of its service it is, as far as it says.
+/// Returns the instance of a service, if its resource identifies it.
 fn instance(resource: Attributes<'_>) -> Option<String> {
     let id = text(resource, "service.instance.id");
     id.or_else(|| match (text(resource, "host.name"), text(resource, "process.pid")) {
@@ -307,7 +308,7 @@ fn instance(resource: Attributes<'_>) -> Option<String> {
     })
 }
 
-/// The value of a key as text, if it is a text or a number.
+/// Returns the value of a key as text, if it is a non-empty text or an integer.
 pub(crate) fn text(attributes: Attributes<'_>, key: &str) -> Option<String> {
     match attributes.get(key)? {
         ValueRef::Str(text) if !text.is_empty() => Some(text.to_owned()),

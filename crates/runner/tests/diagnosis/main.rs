@@ -1,6 +1,6 @@
-//! What a run that did not pass says of its missing telemetry, as golden files: one case, one file, all that is said.
+//! The diagnoses of runs that did not pass, as golden files: one case, one file with all diagnoses.
 //!
-//! What was seen is made by hand here. The same causes with real systems are in `crates/cli/tests/diagnosis.rs`.
+//! The observations are written by hand here. `crates/cli/tests/diagnosis.rs` tests the same causes with real systems.
 
 mod scene;
 
@@ -51,7 +51,7 @@ fn nothing_is_said_where_nothing_is_missing() {
             "failed by what was there",
             Scene::new(Verdict::Failed).unsettled(UnsettledReason::NotWaited),
         ),
-        // A stranger that was called meanwhile is no other side of a call that it does not look like.
+        // A foreign service that was called in the meantime is not the other side of a call that it does not resemble.
         (
             "failed, whole, a leaf",
             Scene::new(Verdict::Failed).spans([edge()]).foreign(5, [health()]),
@@ -221,7 +221,7 @@ fn lost() -> Vec<Case> {
         (
             "context-lost",
             Cause::ContextLost,
-            // The one that looks like the call, though another came earlier.
+            // Selects the trace that is similar to the call, though another one arrived earlier.
             partial()
                 .unsettled(open())
                 .foreign(30, [orders("/health").at(7, 1)])
@@ -391,7 +391,7 @@ fn rest() -> Vec<Case> {
     ]
 }
 
-/// What is said of other triggers than a request by W3C's headers.
+/// The diagnoses of triggers other than a request with W3C headers.
 fn triggers() -> Vec<Case> {
     let served = || span(1, 0, "GET /cart", "shop").kind(Kind::Server);
     let command = || {
@@ -422,7 +422,7 @@ fn triggers() -> Vec<Case> {
         ("id-other-traces", Cause::OtherTraces, waited(Scene::silent().foreign(5, [served()]))),
         (
             "id-caller-absent",
-            // That it is older than the run says nothing of its clock.
+            // A span that is older than the run is no evidence about its clock.
             Cause::ParentRemote,
             waited(
                 Scene::new(Verdict::Inconclusive)

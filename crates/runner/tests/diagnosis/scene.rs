@@ -1,4 +1,4 @@
-//! What was seen of a run, in a few words.
+//! A builder for the observations of a run.
 
 use std::time::Duration;
 
@@ -39,15 +39,15 @@ pub(crate) struct Scene {
     processes: Vec<Process>,
 }
 
-/// A span that started 2 ms after the trigger and took 5 ms; the parent 0 is the trigger in our trace, and nobody in
-/// another.
+/// Returns a span that started 2 ms after the trigger and took 5 ms. The parent 0 is the trigger in our trace, and no parent in
+/// another trace.
 pub(crate) fn span(id: u8, above: u8, name: &str, service: &str) -> Drawn {
     let above = (above != 0).then(|| parent(above));
     let data = SpanData::new(parent(id), above, name);
     Drawn { service: service.to_owned(), data, is_parentless: false }.at(2, 5)
 }
 
-/// The id of the span with this number.
+/// Returns the id of the span with this number.
 pub(crate) fn parent(id: u8) -> SpanId {
     SpanId::from_bytes([id; 8]).expect("not zero")
 }
@@ -86,7 +86,7 @@ impl Drawn {
         self
     }
 
-    /// Nobody's child, not even the trigger's.
+    /// Removes the parent: the span is not even a child of the trigger.
     pub(crate) fn parentless(mut self) -> Self {
         self.is_parentless = true;
         self
@@ -100,7 +100,7 @@ impl Drawn {
 }
 
 impl Scene {
-    /// A whole trace without spans, of a request that was answered, and a receiver that met nobody.
+    /// A complete trace without spans, for a request that got a response, and a receiver without connections.
     pub(crate) fn new(verdict: Verdict) -> Self {
         let last_at = Some(after(5_000));
         Self {
@@ -117,7 +117,7 @@ impl Scene {
         }
     }
 
-    /// No telemetry came.
+    /// A run that received no telemetry.
     pub(crate) fn silent() -> Self {
         Self::new(Verdict::Inconclusive).unsettled(UnsettledReason::NoTelemetry)
     }
@@ -180,14 +180,14 @@ impl Scene {
         self.connections(1, 1)
     }
 
-    /// A refusal so many milliseconds after the trigger.
+    /// Adds a refusal this many milliseconds after the trigger.
     pub(crate) fn refusal(mut self, millis: i64, what: &str) -> Self {
         let (at, what) = (self.moment(millis), what.to_owned());
         self.seen().refusals.push(Refusal { at, what });
         self.connections(1, 1)
     }
 
-    /// An export of a trace of its own so many milliseconds after the trigger.
+    /// Adds an export of a foreign trace this many milliseconds after the trigger.
     pub(crate) fn foreign(mut self, millis: i64, spans: impl IntoIterator<Item = Drawn>) -> Self {
         let at = self.moment(millis);
         let number = self.seen().foreign.len() as u16 + 1;
@@ -234,7 +234,7 @@ impl Scene {
         })
     }
 
-    /// What was found, as a golden file has it.
+    /// Formats the diagnoses as in a golden file.
     pub(crate) fn shown(found: &[Diagnosis]) -> String {
         let mut text = String::new();
         for Diagnosis { cause, says, spans, advice } in found {

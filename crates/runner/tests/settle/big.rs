@@ -1,4 +1,4 @@
-//! Large traces: judged whole and right, and an arrival costs what is new in it.
+//! Large traces: they are judged completely and correctly, and the cost of an arrival depends only on the new spans.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use tokio::{sync::mpsc, time::Instant};
 
 use crate::stage::plan;
 
-/// Spans of a request, as SDKs send them.
+/// The number of spans of an export request, as SDKs send them.
 const REQUEST_SPANS: u64 = 512;
 
 /// A system that sends one large trace at once.
@@ -45,7 +45,7 @@ impl Ports for Large {
         let (spans, began) = (self.spans, self.began);
         let mut feeding = tokio::task::JoinSet::new();
         feeding.spawn(async move {
-            // Children come before their parents, as they end before them.
+            // Children arrive before their parents, as they end before them.
             for first in (0..spans).step_by(REQUEST_SPANS as usize) {
                 let numbers = (first..spans.min(first + REQUEST_SPANS)).map(|n| spans - n);
                 let bytes = request(trace, numbers, EPOCH.plus(began.elapsed()));
@@ -79,7 +79,7 @@ impl Ports for Large {
     fn tell(&self, _event: RunEvent) {}
 }
 
-/// Spans in families of eight: one that is called, and what it does, which is to call and to be called in turn.
+/// Builds spans in families of eight: a server span, and its work, which calls and is called in turn.
 fn request(trace_id: TraceId, numbers: impl Iterator<Item = u64>, now: Timestamp) -> Bytes {
     let mut trace = Trace::new(trace_id);
     let name = |text: &str| (text.to_owned(), Value::Str("shop".to_owned()));
@@ -99,7 +99,7 @@ fn request(trace_id: TraceId, numbers: impl Iterator<Item = u64>, now: Timestamp
     Bytes::from(otlp::encode(&trace))
 }
 
-/// Runs a test on a trace of so many spans, and says how long it took from its last request to the verdict.
+/// Runs a test on a trace of this many spans, and returns the time from the last export request to the verdict.
 async fn judged(spans: u64, claim: &str) -> Duration {
     let plan = plan(&format!("settle: {{flush: 20ms, timeout: 60s}}\n  trace: ['{claim}']"));
     let world = Large { spans, began: Instant::now() };

@@ -1,4 +1,4 @@
-//! What a run learns, and what it does with what was learned.
+//! What a run learns, and how it uses the learned profile.
 
 use model::{LearnedProfile, LearnedService};
 
@@ -58,7 +58,7 @@ async fn what_was_learned_shortens_the_wait() {
 
 #[tokio::test(start_paused = true)]
 async fn what_the_trigger_calls_is_a_peer_like_others() {
-    // Behind a gateway stands a quick service, in front of it a slow one: nothing but the trigger announces that one.
+    // Behind a gateway is a quick service, in front of it a slow one: only the trigger announces the slow one.
     let lines = "10 s server 3<99 1..2\n 1500 a server 1<t 0..9";
     let quick = LearnedService {
         runs: 3,
@@ -90,11 +90,11 @@ async fn what_the_trigger_calls_is_a_peer_like_others() {
     }
 }
 
-/// What a run of these lines has shown, in words.
+/// Formats what a run of these lines has shown.
 async fn seen(lines: &str, test: &str) -> String {
     let finished = Stage::new(lines).test(test).run().await;
     let mut all = vec![shown(&finished)];
-    // That the trigger calls something that sends spans is seen in all of them.
+    // All of them show that the trigger calls a service that sends spans.
     for (name, service) in finished.seen.services.iter().filter(|(name, _)| *name != "qualitytrace")
     {
         let mut words = vec![name.clone()];
@@ -111,7 +111,7 @@ async fn seen(lines: &str, test: &str) -> String {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_tells_what_it_saw() {
-    // (arrivals, what was seen)
+    // (arrivals, learned profile)
     let cases = [
         ("10 a server 1<t 0..5", "whole 110; a 5ms"),
         ("10 a! server 1<t 0..5", "whole 110"),
@@ -125,9 +125,9 @@ async fn a_run_tells_what_it_saw() {
             "10 a server 1<t 0..9\n 20 s server 2<9 2..3",
             "orphans 2 10000 inconclusive; a 1ms with:s; s 19ms absent",
         ),
-        // The context was passed on by hand: no call announces what is called.
+        // The context was passed on by hand: no call announces the called service.
         ("10 a server 1<t 0..9\n 20 s server 2<1 2..3", "whole 120; a 1ms with:s; s 19ms present"),
-        // One message, two consumers: the first says nothing of the second.
+        // One message, two consumers: the first does not announce the second.
         (
             "10 a server 1<t 0..9
              10 a producer 2<1 1..2 topic=x
@@ -135,7 +135,7 @@ async fn a_run_tells_what_it_saw() {
              30 u consumer 4<2 2..3",
             "whole 130; a 8ms calls:x with:s with:u; s 18ms present; u 28ms present",
         ),
-        // Behind something that sends nothing and passes the context on.
+        // A service behind a component that sends no spans and passes the context on.
         ("10 a server 1<t 0..9\n 20 s server 2<t 2..3", "whole 120; a 1ms with:s; s 19ms with:a"),
     ];
     for (lines, expected) in cases {
@@ -150,14 +150,14 @@ async fn nothing_that_shortens_a_wait_is_learned_from_a_run_that_ended_early() {
     let finished = stage.run().await;
     assert_eq!(shown(&finished), "NotWaited 10");
     let service = &finished.seen.services["a"];
-    // How late its spans were may be too short, but not too long.
+    // The observed delay may be too short, but not too long.
     assert_eq!((service.runs, service.delays_ns.len()), (0, 1));
     assert!(service.leaves.is_empty() && service.absent_parents == 0, "{service:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_system_becomes_known_in_a_few_runs() {
-    // A gateway that sends nothing, makes ids of its own, and stands before a service with slow batches.
+    // A gateway that sends no spans and generates its own ids, in front of a service with slow batches.
     let lines = "10 a server 1<t 0..9
                  10 a client 2<1 1..8 at=gateway
                  2000 s server 3<99 2..7";
@@ -171,7 +171,7 @@ async fn a_system_becomes_known_in_a_few_runs() {
         outcomes.push(shown(&finished));
     }
     let unknown = "orphans 3 20000 inconclusive";
-    // Nothing announces the service behind the gateway, and yet it is waited for, since it came before.
+    // Nothing announces the service behind the gateway, and yet the run waits for it, since it appeared in earlier runs.
     let (expected, known) = ("whole 6010", "whole 4993");
     assert_eq!(outcomes, [unknown, unknown, unknown, expected, expected, expected, known, known]);
 }

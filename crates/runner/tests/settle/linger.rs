@@ -10,7 +10,7 @@ use crate::{
     stage::{Stage, shown},
 };
 
-/// What becomes of a run: its provisional verdict, when it is ready to be final, the final verdict, and what it teaches.
+/// Formats a run: its provisional verdict, when it is ready to be final, the final verdict, and what it learned.
 async fn lingered(lines: &str, claim: &str, known: Option<LearnedTest>, end: u64) -> String {
     let mut stage = Stage::new(lines);
     stage.test = format!("id: buy\n  {FLUSH}\n  trace: ['{claim}']");
@@ -29,7 +29,7 @@ async fn lingered(lines: &str, claim: &str, known: Option<LearnedTest>, end: u64
         concluded.seen.tests.get("buy").map_or_else(String::new, |test| {
             format!("; gap {:?} of {} runs", test.gaps_ms, test.runs)
         });
-    // To ten milliseconds: timers of the paused clock are a little late.
+    // Rounds to ten milliseconds: timers of the paused clock are a little late.
     let ready = ready.duration_since(began).as_millis() / 10 * 10;
     format!(
         "{provisional}{}; final {ready} {}{superseded}{gap}",
@@ -42,7 +42,7 @@ fn runs(runs: u32, gaps_ms: &[u64]) -> Option<LearnedTest> {
     Some(LearnedTest { runs, gaps_ms: gaps_ms.to_vec() })
 }
 
-/// What a run is, its spans, its claim, what is known of the test, when the command ends, and what comes of it.
+/// The name of a case, its spans, its claim, the learned profile of the test, when the command ends, and the result.
 type Case =
     (&'static str, &'static str, &'static str, Option<(u32, &'static [u64])>, u64, &'static str);
 

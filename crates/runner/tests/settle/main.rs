@@ -1,4 +1,4 @@
-//! When a trace is whole, as tables on a paused clock: one line per arrival.
+//! When a trace is complete, as tables on a paused clock: one line per arrival.
 
 mod big;
 mod learning;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use model::{LearnedProfile, LearnedService};
 use stage::Stage;
 
-/// What is shown, the settle part of the test, the arrivals, what becomes of them.
+/// The name of a case, the settle part of the test, the arrivals, the result.
 type Case = (&'static str, &'static str, &'static str, &'static str);
 
 async fn check(cases: &[Case]) {
@@ -39,7 +39,7 @@ async fn each_process_has_its_own_quiet() {
             "10 a server 1<t 0..9
              11 a client 2<1 1..8 to=b
              610 b server 3<2 2..7",
-            // 600 ms late or a little more: it cannot have started before it was called.
+            // At least 600 ms late: it cannot have started before it was called.
             "whole 1516",
         ),
         (
@@ -288,7 +288,7 @@ async fn what_presence_decides_is_not_waited_for() {
     let lines = "10 a server 1<t 0..5 name=cart
                  200 a inner 2<1 1..2 name=query
                  1000 a inner 3<1 1..3 name=query";
-    // (the test, what becomes of it)
+    // (the test, the result)
     let cases = [
         ("trace: ['count(span[name=\"query\"]) >= 1']", "NotWaited 200"),
         ("trace: ['count(span[name=\"query\"]) <= 1']", "NotWaited 1000 failed"),
@@ -316,7 +316,7 @@ async fn what_presence_decides_is_not_waited_for() {
 #[tokio::test(start_paused = true)]
 async fn a_system_that_was_told_to_flush_needs_no_quiet() {
     let slow = "10 a server 1<t 0..5\n 700 a inner 2<1 1..2";
-    // (the test's waits, arrivals, how long the flush takes, what becomes of it)
+    // (the test's waits, arrivals, how long the flush takes, the result)
     let cases = [
         (NOTHING, slow, 800, "whole 800"),
         (NOTHING, "10 a inner 2<1 1..2\n 700 a server 1<t 0..5", 800, "whole 800"),
@@ -337,7 +337,7 @@ async fn a_system_that_was_told_to_flush_needs_no_quiet() {
 
 #[tokio::test(start_paused = true)]
 async fn a_run_ends_with_its_own_time() {
-    // (when the trigger answers, how long the run may take, what becomes of it, whether it says so)
+    // (when the trigger responds, the run's timeout, the result, whether a reason names the timeout)
     let cases = [
         (0, 5000, "NotQuiet 5000 inconclusive", true),
         (0, 7000, "whole 6010", false),
@@ -359,12 +359,12 @@ async fn spans_that_came_before_the_answer_have_waited_already() {
     let mut stage = Stage::new("10 a server 1<t 0..5").test(FLUSH);
     stage.arrivals[0].at = Duration::ZERO;
     assert_eq!(stage.outcome().await, "whole 100");
-    // Quiet is counted from when a span came, not from when it is read.
+    // The quiet period starts when a span arrives, not when it is decoded.
     stage.answers_after = Duration::from_millis(60);
     assert_eq!(stage.outcome().await, "whole 100");
 }
 
-/// What is known of a service, where what the trigger calls itself is known to send no spans.
+/// Returns the learned profile of a service, with the trigger's target as a peer that sends no spans.
 fn learned(service: &str, known: LearnedService) -> LearnedProfile {
     let leaves = [("shop".to_owned(), 3)].into();
     let trigger = LearnedService { leaves, ..LearnedService::default() };

@@ -1,4 +1,4 @@
-//! Spans that come after the verdict.
+//! Spans that arrive after the verdict.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::{
     stage::{Stage, shown},
 };
 
-/// What becomes of the verdict while a run is watched for so many milliseconds after it.
+/// Formats how the verdict changes while a run is watched for this many milliseconds after it.
 async fn watched(lines: &str, claim: &str, ms: u64) -> String {
     let mut stage = Stage::new(lines);
     stage.test = format!("{FLUSH}\n  trace: ['{claim}']");
@@ -100,7 +100,7 @@ async fn the_trace_that_was_judged_stays_as_it_was() {
     assert_eq!(trace.len(), 2, "the trigger's span and one of the system");
 }
 
-/// A span that ended late and was sent at once has no delay; it is waited for all the same, whatever else is known.
+/// A span that ended late and was sent at once has no delay; the next run waits for it, whatever the profile contains.
 #[tokio::test(start_paused = true)]
 async fn a_run_that_was_overtaken_makes_the_next_one_wait() {
     let mut stage = Stage::new("10 a server 1<t 0..9\n 600 a inner 2<1 1..599 name=x");

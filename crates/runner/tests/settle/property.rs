@@ -1,8 +1,8 @@
-//! Whatever the order, a verdict of a whole trace is that of all its spans.
+//! In any order of arrival, the verdict on a complete trace is that of all its spans.
 //!
-//! A system is drawn: a tree of services that call each other, each with spans inside. Its spans arrive in any order, split
-//! as may be, some of them twice, each within its process's quiet. Then the trace must be called whole, and not before its
-//! last span has come.
+//! The test generates a system: a tree of services that call each other, each with internal spans. Its spans arrive in any
+//! order, in any batches, some of them twice, each within the quiet period of its process. The trace must then be complete, and
+//! not before its last span has arrived.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use tokio::runtime::Builder;
 
 use crate::stage::{Line, Stage, shown};
 
-/// The quiet that is declared. What comes within it of any other arrival is in time.
+/// The declared quiet period. A span within it of any other arrival is in time.
 const FLUSH_MS: u64 = 1000;
 
-/// A service that is called: by which of those before it, and how many spans are inside.
+/// A called service: the index of its caller among the earlier ones, and the number of its internal spans.
 #[derive(Clone, Debug)]
 struct Called {
     by: prop::sample::Index,
@@ -28,7 +28,7 @@ fn called() -> impl Strategy<Value = Called> {
         .prop_map(|(by, inside, is_message)| Called { by, inside, is_message })
 }
 
-/// The spans of a system as lines without their moments.
+/// Returns the spans of a system as lines without their arrival times.
 fn spans(system: &[Called]) -> Vec<String> {
     let mut next = 10_u8;
     let mut id = || {
@@ -55,7 +55,7 @@ fn spans(system: &[Called]) -> Vec<String> {
     spans
 }
 
-/// When each span comes, and whether it comes again.
+/// Generates when each span arrives, and whether it arrives again.
 fn moments(spans: usize) -> impl Strategy<Value = Vec<(u64, Option<u64>)>> {
     let moment = 1..FLUSH_MS / 2;
     let again = prop::option::weighted(0.2, 1..FLUSH_MS * 3);
@@ -91,7 +91,7 @@ proptest! {
 
     #[test]
     fn order_and_repetition_change_no_verdict((spans, moments) in drawn()) {
-        // Decided by absence: right only if all have come.
+        // The claim is decided by absence: correct only if all spans have arrived.
         let claim = format!("count(span[name=\"work\"]) = {}", spans.len());
         let finished = run(&stage(&spans, &moments, &claim));
         prop_assert_eq!(finished.outcome.verdict, Verdict::Passed, "{}", shown(&finished));
@@ -109,7 +109,7 @@ proptest! {
         (spans, moments) in drawn(),
         withheld in any::<prop::sample::Index>(),
     ) {
-        // Of these the parent of another span, or the other side of a call to somebody who is known to send spans.
+        // Withholds the parent of another span, or the other side of a call to a peer that is known to send spans.
         let withheld = withheld.index(spans.len());
         let id = |span: &String| span.split_whitespace().nth(2).map(|ids| ids.split('<').next().unwrap_or_default().to_owned());
         let gone = id(&spans[withheld]).unwrap_or_default();

@@ -1,9 +1,9 @@
-//! A stage for the settle engine: spans as lines, on a paused clock, through the whole of `run`.
+//! A test stage for the settle engine: spans as lines, on a paused clock, through the complete function `run`.
 //!
-//! A line is an arrival: when it comes, in milliseconds after the answer; whose it is (`service`, `service#instance`, with `!`
-//! behind it if we started it); its kind; its id, and after `<` its parent's, `t` being the trigger; when it starts and ends.
-//! Then what else it says: `to=PEER`, `topic=NAME`, `db`, `error`, `link=ID`, `skew=MS`, `local`, `name=NAME`.
-//! Lines of the same moment come in one message.
+//! A line is an arrival: its time, in milliseconds after the response; its process (`service`, `service#instance`, with the
+//! suffix `!` if we started it); its kind; its id, and after `<` its parent's id, where `t` is the trigger; its start and end.
+//! Then its optional properties: `to=PEER`, `topic=NAME`, `db`, `error`, `link=ID`, `skew=MS`, `local`, `name=NAME`. Lines with
+//! the same time arrive in one message.
 
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
@@ -22,21 +22,21 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 
-/// What is to be settled.
+/// A scenario to settle.
 #[derive(Clone, Debug)]
 pub(crate) struct Stage {
     /// Lines of `spec` in the test's document.
     pub(crate) test: String,
     pub(crate) arrivals: Vec<Line>,
     pub(crate) learned: LearnedProfile,
-    /// Whether the system can be told to flush, and how long that takes.
+    /// How long a flush of the system takes, if the system can flush on request.
     pub(crate) drain: Option<Duration>,
     pub(crate) timeout: Option<Duration>,
-    /// How long the trigger takes; spans come from when it is fired.
+    /// How long the trigger takes; the times of spans count from when it is fired.
     pub(crate) answers_after: Duration,
 }
 
-/// What arrives at one moment.
+/// The arrivals at one time.
 #[derive(Clone, Debug)]
 pub(crate) struct Line {
     pub(crate) at: Duration,
@@ -45,13 +45,13 @@ pub(crate) struct Line {
 
 pub(crate) const MARKED: &str = "token";
 
-/// What a test says where nothing else matters: decided by the whole trace alone.
+/// The claim of a test in which nothing else matters: only a complete trace decides it.
 pub(crate) const ABSENCE: &str = "trace: ['no span[name=\"never\"]']";
 
 const EPOCH: u64 = 1_000_000_000_000_000_000;
 
 impl Stage {
-    /// These lines, with nothing declared and nothing known.
+    /// Creates a stage with these lines, without declarations and without a learned profile.
     pub(crate) fn new(lines: &str) -> Self {
         let lines = lines.lines().map(str::trim).filter(|line| !line.is_empty());
         let line = |line: &str| {
@@ -69,7 +69,7 @@ impl Stage {
         }
     }
 
-    /// The same with other lines in the test.
+    /// The same stage with other lines in the test.
     pub(crate) fn test(mut self, test: &str) -> Self {
         self.test = format!("{test}\n  {ABSENCE}");
         self
@@ -94,7 +94,7 @@ impl Stage {
         run(job, &world).await.expect("a verdict")
     }
 
-    /// Runs it to its final verdict, where that comes after the provisional one; and whether it would have been ready sooner.
+    /// Runs it to its final verdict; returns the provisional and the final run, and when it was ready to be final.
     pub(crate) async fn conclude(&self, end: Duration) -> (FinishedRun, FinalRun, Instant) {
         let mut finished = self.run().await;
         let world = World { began: Instant::now(), stage: self.clone(), told: Mutex::default() };
@@ -105,7 +105,7 @@ impl Stage {
         (finished, concluded.expect("nobody else has the run"), ready)
     }
 
-    /// What became of it in one line: how it was settled, after how many milliseconds, and the verdict if it is not passed.
+    /// Formats the outcome in one line: the settlement, the milliseconds that it took, and the verdict if it is not passed.
     pub(crate) async fn outcome(&self) -> String {
         shown(&self.run().await)
     }
@@ -159,7 +159,7 @@ spec:
     plan.unwrap_or_else(|| unreachable!("{}", source::draw(&mistakes, source::Colour::Never)))
 }
 
-/// A world that sends what the stage says.
+/// An environment that sends the arrivals of the stage.
 struct World {
     began: Instant,
     stage: Stage,
@@ -196,7 +196,7 @@ impl Ports for World {
                     return;
                 }
             }
-            // The stream stays open, as a receiver's does.
+            // The stream stays open, like that of a receiver.
             sleep(Duration::from_secs(3600)).await;
             drop(sender);
         };
@@ -239,7 +239,7 @@ impl Ports for World {
     }
 }
 
-/// One message with the spans of these lines.
+/// Encodes one message with the spans of these lines.
 pub(crate) fn otlp(trace_id: TraceId, lines: &[String]) -> Bytes {
     let mut trace = Trace::new(trace_id);
     for line in lines {

@@ -1,8 +1,8 @@
-//! From a name and a port to a peer that speaks HTTP, each step with its own kind of failure.
+//! Connects to a host and port that serves HTTP. Each step has its own kind of failure.
 //!
-//! Addresses are tried one after the other. Where there are rules about networks, only those that keep to them are: what is
-//! looked up is what is connected to, also through a proxy, which is then told an address and not a name. Deliberately absent: trying two at once, and connections that are kept for the
-//! next request.
+//! Addresses are tried in order. With network rules, only allowed addresses are tried: the connection goes to the address that
+//! was resolved and checked, also through a proxy, which then gets an address and not a name. Deliberately absent: trying two
+//! addresses at once, and connection reuse for the next request.
 
 #[cfg(test)]
 mod rebinding;
@@ -31,35 +31,35 @@ use super::{
     tls::{Client, Trust},
 };
 
-/// Bytes in both directions.
+/// A bidirectional byte stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<T: AsyncRead + AsyncWrite + Send + Unpin> Stream for T {}
 
-/// A stream and what is spoken on it.
+/// A stream and its protocol.
 pub(super) enum Peer {
     Http1(Box<dyn Stream>),
     Http2(Box<dyn Stream>),
-    /// A proxy that passes requests on, each with its whole URL.
+    /// A proxy that forwards requests, each with its absolute URL.
     Forwarding(Box<dyn Stream>),
 }
 
-/// Where a request goes.
+/// The host and port of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Target {
-    /// A name or an address, the latter without brackets.
+    /// A name or an address, an IPv6 address without brackets.
     pub(super) host: String,
     pub(super) port: u16,
 }
 
-/// Where a request goes, and how.
+/// The target of a request, and whether it uses TLS.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Origin {
     pub(super) target: Target,
     pub(super) is_tls: bool,
 }
 
-/// What lies between us and where a request goes.
+/// The path to a target: proxy, network rules and resolver.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Way<'a> {
     pub(super) proxy: Option<&'a Proxy>,
@@ -67,10 +67,10 @@ pub(super) struct Way<'a> {
     pub(super) names: Names,
 }
 
-/// Who resolves names.
+/// The name resolver.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Names {
-    /// The system, by its own configuration.
+    /// The resolver of the operating system, by its own configuration.
     System,
     /// A name server of a test, which can change its answer.
     #[cfg(test)]
@@ -97,7 +97,7 @@ pub(super) enum ConnectError {
 }
 
 impl Target {
-    /// The host and the port of a URL; none where the port is not one.
+    /// Returns the host and the port of a URL; none if the port is invalid.
     pub(super) fn of(url: &Uri, otherwise: u16) -> Option<Self> {
         let host = url.host().unwrap_or_default();
         let authority = url.authority().map_or("", |authority| authority.as_str());
@@ -106,7 +106,7 @@ impl Target {
             (Some("" | ":"), None) => otherwise,
             (_, None) => return None,
         };
-        // An IPv6 address has brackets in a URL, and nowhere else.
+        // An IPv6 address has brackets only in a URL.
         let host = host.trim_start_matches('[').trim_end_matches(']').to_ascii_lowercase();
         Some(Self { host, port })
     }
@@ -147,9 +147,9 @@ impl ConnectError {
     }
 }
 
-/// Connects before the deadline, or is given up by the caller at the deadline.
+/// Connects before the deadline, or the caller drops the future at the deadline.
 ///
-/// `tls` is who is trusted by this machine, for the proxy, and by the request.
+/// `tls` is the trust of this machine, for the proxy, and that of the request.
 pub(super) async fn connect(
     origin: &Origin,
     way: Way<'_>,
@@ -160,7 +160,7 @@ pub(super) async fn connect(
     let stream = match way.proxy {
         None => Box::new(tcp(target, way, deadline).await?),
         Some(proxy) => {
-            // Whoever names the target to the proxy by its name lets the proxy look it up, past the rules.
+            // If the proxy got the target's name, the proxy would resolve it, bypassing the rules.
             let pinned = match way.networks {
                 None => None,
                 Some(_) => lookup(target, way).await?.first().copied().map(Target::from),
@@ -182,7 +182,7 @@ pub(super) async fn connect(
     Ok(Peer::Http1(stream))
 }
 
-/// The addresses of a target that may be reached, at least one.
+/// Resolves the allowed addresses of a target, at least one.
 async fn lookup(target: &Target, way: Way<'_>) -> Result<Vec<SocketAddr>, ConnectError> {
     let host = || target.host.clone();
     let found = way.names.resolve(target).await;
@@ -209,7 +209,7 @@ async fn tcp(target: &Target, way: Way<'_>, deadline: Instant) -> Result<TcpStre
     };
     let mut connected = None;
     for (tried, address) in (0..).zip(others) {
-        // An equal share of the time that is left, so that a silent address leaves some for the next.
+        // An equal share of the remaining time, so that a silent address leaves some for the next.
         let left = deadline.saturating_duration_since(Instant::now());
         let share = left / (addresses.len() as u32 - tried);
         if let Ok(Ok(stream)) = timeout(share, TcpStream::connect(address)).await {
@@ -223,7 +223,7 @@ async fn tcp(target: &Target, way: Way<'_>, deadline: Instant) -> Result<TcpStre
     };
     let stream =
         connected.map_err(|source| ConnectError::Refused { target: target.clone(), source })?;
-    // A small request must not wait for its own acknowledgement. It also goes without this.
+    // A small request must not wait for a TCP acknowledgement. A failure here is harmless.
     stream.set_nodelay(true).ok();
     Ok(stream)
 }
@@ -239,12 +239,12 @@ async fn to_proxy(
     if !is_tls {
         return Ok(stream);
     }
-    // What a proxy speaks is not negotiated: it is HTTP/1.1.
+    // There is no ALPN with a proxy: it is HTTP/1.1.
     let (stream, _) = trust.to_proxy().session(target, stream).await?;
     Ok(Box::new(stream))
 }
 
-/// Has a proxy connect to the target; from then on it passes bytes on.
+/// Requests a proxy to connect to the target; from then on the proxy forwards bytes.
 async fn tunnel(
     stream: Box<dyn Stream>,
     proxy: &Proxy,

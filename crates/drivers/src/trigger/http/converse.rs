@@ -1,4 +1,4 @@
-//! One request and its answer on a connection of their own.
+//! One request and its response on its own connection.
 
 use std::{
     error::Error,
@@ -22,7 +22,7 @@ use super::{
 };
 use crate::trigger::AnswerHold;
 
-/// What was answered, and when.
+/// A response, and its times.
 pub(super) struct TimedResponse {
     pub(super) head: Parts,
     pub(super) body: Vec<u8>,
@@ -30,7 +30,7 @@ pub(super) struct TimedResponse {
     pub(super) ended_at: Instant,
 }
 
-/// Sends a request and reads the whole answer; only its head where that leads on.
+/// Sends a request and reads the complete response, or only its head if `leads_on` returns true for it.
 pub(super) async fn converse(
     peer: Peer,
     request: Request<Full<Bytes>>,
@@ -46,8 +46,8 @@ pub(super) async fn converse(
         };
         Ok(TimedResponse { head, body, sent_at, ended_at: Instant::now() })
     };
-    // A server may close as soon as it has answered: what it said is still to be read. Why a connection ended is told to
-    // the exchange.
+    // A server may close the connection right after its response, which must still be read. The exchange reports why a
+    // connection ended.
     match peer {
         Peer::Http1(stream) | Peer::Forwarding(stream) => {
             let (mut sender, connection) =
@@ -88,11 +88,11 @@ async fn read(
     bytes_max: usize,
     hold: &AnswerHold,
 ) -> Result<Vec<u8>, HttpError> {
-    // What is announced as too large is not read at all.
+    // A body that is announced as too large is not read at all.
     if body.size_hint().lower() > bytes_max as u64 {
         return Err(HttpError::TooLarge(bytes_max));
     }
-    // Into one buffer: a peer may well send a body byte by byte.
+    // Into one buffer: a peer may send a body byte by byte.
     let mut whole = Vec::new();
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame.map_err(|error| broken(target, &error))?.into_data() else { continue };
@@ -119,11 +119,11 @@ fn broken(target: &Target, error: &(dyn Error + 'static)) -> HttpError {
     HttpError::Broken { target: target.clone(), reason }
 }
 
-/// What HTTP/2 does beside the exchange.
+/// The background tasks of an HTTP/2 connection.
 #[derive(Clone, Default)]
 struct Tasks(Arc<Mutex<JoinSet<()>>>);
 
-/// Ends the tasks when it is dropped, whoever else holds them.
+/// Aborts the tasks on drop, even if they are shared.
 struct AbortOnDrop(Tasks);
 
 impl<F: Future<Output = ()> + Send + 'static> Executor<F> for Tasks {

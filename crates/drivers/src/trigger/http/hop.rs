@@ -1,4 +1,4 @@
-//! A request and where it goes; and the next one, where it is redirected.
+//! A request and its target, and the next request of a redirect.
 
 use std::fmt;
 
@@ -23,11 +23,11 @@ use super::{
     proxy::Proxy,
 };
 
-/// What a request says of who asks. It does not go to another origin.
+/// Headers with credentials. They are not sent to another origin.
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];
 const MORE_CREDENTIALS: [&str; 3] = ["cookie2", "x-api-key", "x-auth-token"];
 
-/// What a request says of its body. It goes with it.
+/// Headers that describe the body. They are removed together with it.
 const OF_THE_BODY: [HeaderName; 4] =
     [CONTENT_TYPE, CONTENT_ENCODING, CONTENT_LANGUAGE, CONTENT_LOCATION];
 
@@ -37,16 +37,16 @@ pub(super) struct Hop {
     pub(super) origin: Origin,
     pub(super) url: Uri,
     method: Method,
-    /// With `host`.
+    /// The headers, including `host`.
     headers: HeaderMap,
     body: Bytes,
-    /// The names of the headers that an authentication or a secret is in.
+    /// The names of the headers that contain an authentication or a secret.
     confidential: Vec<HeaderName>,
     is_body_secret: bool,
 }
 
 impl Hop {
-    /// Makes a request of what was written, or says why it cannot be one.
+    /// Builds a request from the document, or returns why it is invalid.
     pub(super) fn first(request: &HttpRequest, attempt: &Attempt) -> Result<Self, HttpError> {
         let url: Uri = request.url.parse().map_err(|error| unsendable("its URL", error))?;
         let origin = origin(&url).map_err(|why| unsendable("its URL", why))?;
@@ -62,7 +62,7 @@ impl Hop {
         Ok(Self { origin, url, method, headers, body, confidential, is_body_secret })
     }
 
-    /// Where the answer leads, if it does. One that leads where we cannot go is an answer like any other.
+    /// Returns the next request if the response is a redirect. A redirect that cannot be followed counts as a normal response.
     pub(super) fn next(&self, head: &Parts) -> Option<Self> {
         let keeps_all = match head.status {
             StatusCode::MOVED_PERMANENTLY | StatusCode::FOUND | StatusCode::SEE_OTHER => false,
@@ -92,7 +92,7 @@ impl Hop {
         Some(next)
     }
 
-    /// The request as this peer is to get it.
+    /// Builds the request for this peer.
     pub(super) fn request(&self, peer: &Peer, proxy: Option<&Proxy>) -> http::Request<Full<Bytes>> {
         let mut request = http::Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
@@ -112,7 +112,7 @@ impl Hop {
                 path.scheme("http").authority(authority(&self.url)).build()
             }
         }
-        // What was one URL is one without its fragment.
+        // A valid URL stays valid without its fragment.
         .unwrap_or_else(|_| self.url.clone());
         request
     }
@@ -122,7 +122,7 @@ fn authority(url: &Uri) -> &str {
     url.authority().map(Authority::as_str).unwrap_or_default()
 }
 
-/// Where a URL leads.
+/// Returns the origin of a URL.
 fn origin(url: &Uri) -> Result<Origin, &'static str> {
     let is_tls = match url.scheme_str() {
         Some("http") => false,
@@ -156,7 +156,7 @@ fn headers(
         let what = format!("its header `{name}`");
         let key = HeaderName::from_bytes(name.as_bytes());
         let key = key.map_err(|error| unsendable(&what, error))?;
-        // The value is not repeated in the message: it may be a secret.
+        // The message does not repeat the value: it may be a secret.
         let value = HeaderValue::from_bytes(value.as_bytes());
         let value = value.map_err(|error| unsendable(&what, error))?;
         headers.try_append(key, value).map_err(|error| unsendable(&what, error))?;
@@ -216,7 +216,7 @@ mod tests {
             let direct = hop.request(&Peer::Http1(stream()), None);
             assert_eq!(direct.headers()["host"], host, "{url}");
             assert_eq!(direct.uri(), path, "{url}");
-            // HTTP/2 says both in the URL.
+            // HTTP/2 has both in the URL.
             let second = hop.request(&Peer::Http2(stream()), None);
             assert_eq!(second.headers().get("host"), None, "{url}");
             assert_eq!(second.uri().to_string(), format!("https://{host}{path}"), "{url}");

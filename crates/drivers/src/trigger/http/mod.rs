@@ -1,14 +1,14 @@
-//! The HTTP trigger: one request over one new connection, sent at most once; and so again where it is redirected.
+//! The HTTP trigger: one request over one new connection, sent at most once; the same applies to each redirect.
 //!
-//! The request goes out as it was written: its headers, in their order (those of one name together, as HTTP allows),
-//! and none that nobody asked for, except `host`, the length of the body, and those that tell of the trace. These are ours
-//! and replace what was written, since the trace is the run's. HTTP/2 is spoken where a TLS peer chooses it.
+//! The request is sent as written: its headers, in their order (those with the same name together, as HTTP allows), and no
+//! others, except `host`, the length of the body, and the propagation headers. These are ours and replace those of the
+//! document, since the trace belongs to the run. HTTP/2 is used if a TLS peer selects it.
 //!
-//! A redirect is followed as Go's client does, which the predecessor uses: 301, 302 and 303 with `GET`, unless it was
-//! `HEAD`, 307 and 308 with method and body. Credentials do not go to another origin.
+//! Redirects follow Go's client, which the predecessor uses: 301, 302 and 303 with `GET`, unless the method was `HEAD`, 307 and
+//! 308 with method and body. Credentials are not sent to another origin.
 //!
-//! Deliberately absent: cookies, decompression, connections that are kept (the second use of one may find it closed, and
-//! then nobody knows whether the request arrived), users in URLs, and SOCKS proxies.
+//! Deliberately absent: cookies, decompression, connection reuse (a reused connection may be closed, and then it is unknown
+//! whether the request arrived), users in URLs, and SOCKS proxies.
 
 mod connect;
 mod converse;
@@ -32,7 +32,7 @@ use self::{
 };
 use super::{AnswerHold, Networks, SendPermit, TriggerConfig, TriggerError, TriggerLimits};
 
-/// A year stands for every timeout that is too long to be told.
+/// One year replaces every longer timeout.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
 
 /// Fires HTTP requests.
@@ -67,7 +67,7 @@ enum HttpError {
     Redirected { target: Target, failed: Box<HttpError> },
 }
 
-/// What holds for a request and for all that it is redirected to.
+/// The settings of a request and of all its redirects.
 struct Terms<'a> {
     deadline: Instant,
     permit: SendPermit<'a>,
@@ -115,14 +115,14 @@ impl Http {
         })
     }
 
-    /// Sends the request, and again to where it is redirected.
+    /// Sends the request, and follows its redirects.
     async fn follow(
         &self,
         mut hop: Hop,
         tls: &Tls,
         terms: &Terms<'_>,
     ) -> Result<Response, HttpError> {
-        // By what we are known here is not shown elsewhere.
+        // Another origin does not get our client certificate.
         let elsewhere = Tls { verify: tls.verify.clone(), ..Tls::default() };
         let mut tls = tls;
         let mut said = self.exchange(&hop, tls, terms).await?;
@@ -188,7 +188,7 @@ impl HttpError {
             Self::TooLarge(_) | Self::HeadTooLarge => NoAnswerKind::TooLarge,
             Self::Timeout { .. } => NoAnswerKind::Timeout,
             Self::Redirects { .. } => NoAnswerKind::Redirects,
-            // The system has got the first request, whatever became of this one.
+            // The system received the first request, whatever the result of this one is.
             Self::Redirected { failed, .. } if failed.kind().is_unsent() => {
                 NoAnswerKind::Connection
             }

@@ -1,8 +1,8 @@
-//! Which proxy a request goes through: what the environment says, as most programs understand it.
+//! Selects the proxy of a request by the environment, in the usual way.
 //!
-//! `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in small letters. What runs on this machine is
-//! never reached through a proxy. A proxy that we cannot use is a mistake and not passed over: the request would go where
-//! it must not.
+//! The variables are `HTTP_PROXY`, `HTTPS_PROXY`, `ALL_PROXY` and `NO_PROXY`, or the same in lower case. Targets on this
+//! machine never use a proxy. An unusable proxy is an error and is not ignored: otherwise the request would go where it must
+//! not.
 
 use std::net::IpAddr;
 
@@ -15,7 +15,7 @@ use super::connect::{Origin, Target};
 #[derive(Debug)]
 pub(super) struct Proxies {
     matcher: Matcher,
-    /// What is wrong with each: for `http`, for `https`.
+    /// The error of each proxy: for `http`, for `https`.
     wrong: [Option<String>; 2],
 }
 
@@ -23,7 +23,7 @@ pub(super) struct Proxies {
 #[derive(Debug)]
 pub(super) struct Proxy {
     pub(super) origin: Origin,
-    /// What it wants to hear of who asks.
+    /// The `proxy-authorization` header.
     pub(super) auth: Option<HeaderValue>,
 }
 
@@ -39,7 +39,7 @@ impl Proxies {
             let (name, value) =
                 if value.is_empty() { ("ALL_PROXY", all.as_str()) } else { (name, value) };
             (!value.is_empty() && !is_usable(value)).then(|| {
-                // The value is not repeated: a password may stand in it.
+                // The message does not repeat the value: it may contain a password.
                 format!("`{name}` is not the URL of a proxy that can be used: expected `http://host:port` or `https://…`")
             })
         };
@@ -48,7 +48,7 @@ impl Proxies {
         Self { matcher: matcher.build(), wrong }
     }
 
-    /// The proxy on the way to a URL, if there is one.
+    /// Returns the proxy for a URL, if there is one.
     pub(super) fn on_the_way_to(&self, url: &Uri) -> Result<Option<Proxy>, String> {
         if is_here(url) {
             return Ok(None);
@@ -72,7 +72,7 @@ fn is_here(url: &Uri) -> bool {
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Whether a proxy can be asked there.
+/// Whether the value is the URL of a usable proxy.
 fn is_usable(value: &str) -> bool {
     let any = Matcher::builder().all(value).build();
     let found = any.intercept(&Uri::from_static("http://a"));

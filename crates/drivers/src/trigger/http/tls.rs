@@ -1,6 +1,6 @@
-//! Who is trusted, and by what we are known.
+//! TLS trust, and client certificates.
 //!
-//! What this machine trusts is read at the first request that needs it, and once.
+//! The trusted roots of this machine are loaded once, at the first request that needs them.
 
 use std::{
     fmt,
@@ -23,25 +23,25 @@ use tokio_rustls::{
 
 use super::connect::{ConnectError, Stream, Target};
 
-/// What is told where this machine trusts nobody.
+/// The hint if this machine has no trusted roots.
 const NO_ROOTS: &str = " (this machine has no trusted roots: install its `ca-certificates`)";
 
-/// Protocols in the order in which we like them.
+/// ALPN protocols in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// Whom this machine trusts.
+/// The trusted roots of this machine.
 pub(super) struct Trust {
-    /// Where the environment says that trusted certificates are: a file, a folder.
+    /// The locations of trusted certificates in the environment: a file, a folder.
     paths: [Option<String>; 2],
     roots: OnceLock<Arc<RootCertStore>>,
     plain: OnceLock<Client>,
 }
 
-/// How sessions of a request are made.
+/// The TLS client configuration of a request.
 #[derive(Clone)]
 pub(super) struct Client {
     config: Arc<ClientConfig>,
-    /// The name in the peer's certificate, where it is not its own.
+    /// The expected name in the peer's certificate, if it differs from the host.
     name: Option<String>,
     hint: &'static str,
 }
@@ -62,7 +62,7 @@ impl Trust {
         Self { paths, roots: OnceLock::new(), plain: OnceLock::new() }
     }
 
-    /// What a request asks for, or what is wrong with it.
+    /// Builds the client configuration of a request, or returns what is wrong with it.
     pub(super) fn client(&self, tls: &Tls) -> Result<Client, String> {
         if *tls == Tls::default() {
             return Ok(self.plain().clone());
@@ -98,7 +98,7 @@ impl Trust {
         Ok(Client { config: Arc::new(config), name: tls.server_name.clone(), hint })
     }
 
-    /// How a proxy is known.
+    /// Returns the client configuration for a proxy.
     pub(super) fn to_proxy(&self) -> Client {
         let plain = self.plain();
         let mut config = ClientConfig::clone(&plain.config);
@@ -123,7 +123,7 @@ impl Trust {
                 [file, folder] => load_certs_from_paths(file, folder),
             };
             let mut roots = RootCertStore::empty();
-            // A certificate that cannot be read trusts nobody; the others still count.
+            // A certificate that cannot be parsed is ignored; the others still count.
             roots.add_parsable_certificates(loaded.certs);
             Arc::new(roots)
         })
@@ -137,7 +137,7 @@ fn builder()
         .expect("the provider speaks the versions that are on by default")
 }
 
-/// The certificates that are trusted instead of this machine's.
+/// Parses the certificates that are trusted instead of those of this machine.
 fn authorities(pem: &str) -> Result<RootCertStore, String> {
     let wrong = |why: String| format!("its `tls.caFile`: {why}");
     let mut roots = RootCertStore::empty();
@@ -151,7 +151,7 @@ fn authorities(pem: &str) -> Result<RootCertStore, String> {
     }
 }
 
-/// The certificates by which a peer knows us, and the key.
+/// Parses the client certificate chain and its key.
 fn known_by(
     identity: &Identity,
 ) -> Result<(Vec<CertificateDer<'static>>, PrivateKeyDer<'static>), String> {
@@ -167,7 +167,7 @@ fn known_by(
 }
 
 impl Client {
-    /// A session, and whether the peer chose HTTP/2.
+    /// Opens a TLS session, and returns whether the peer selected HTTP/2.
     pub(super) async fn session(
         &self,
         target: &Target,
@@ -186,7 +186,7 @@ impl Client {
     }
 }
 
-/// Takes any certificate for the right one. That the peer has its key is still asked for.
+/// Accepts any certificate. The peer must still prove that it has the key.
 #[derive(Debug)]
 struct NoVerification(CryptoProvider);
 

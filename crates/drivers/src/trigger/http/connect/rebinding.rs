@@ -1,7 +1,8 @@
-//! DNS rebinding: a name server that answers with an allowed address first and with a forbidden one a moment later.
+//! DNS rebinding: a name server that returns an allowed address first and a forbidden one shortly after.
 //!
-//! The name server and the few lines that query it speak real DNS over UDP. They replace the system's resolver, which asks port
-//! 53 of the servers in `/etc/resolv.conf` and cannot be pointed elsewhere; all behind it is the code that triggers use.
+//! The name server and the small client that queries it use real DNS over UDP. They replace the system's resolver, which
+//! queries port 53 of the servers in `/etc/resolv.conf` and cannot be redirected; all code behind it is the code that triggers
+//! use.
 
 use std::{
     io,
@@ -24,14 +25,14 @@ use super::{
 
 const NAME: &str = "rebind.example";
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
-/// Another address of this machine, which stands for one that is allowed and can be connected to.
+/// Another address of this machine, as an example of an allowed address that accepts connections.
 const ALLOWED: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 2);
 const PUBLIC: Ipv4Addr = Ipv4Addr::new(93, 184, 215, 14);
 const METADATA: Ipv4Addr = Ipv4Addr::new(169, 254, 169, 254);
 const HEAD_BYTES: usize = 12;
 const IN_TIME: Duration = Duration::from_secs(5);
 
-/// A name server that gives each query the next answer, and then begins again.
+/// A name server that returns the next answer to each query, and then starts again.
 struct NameServer {
     address: SocketAddr,
     queries: Arc<Mutex<usize>>,
@@ -65,7 +66,7 @@ impl NameServer {
     }
 }
 
-/// The question again, and these addresses for it, which are good for 0 s.
+/// Builds an answer with these addresses and a TTL of 0 s.
 fn answer(query: &[u8], addresses: &[Ipv4Addr]) -> Vec<u8> {
     let mut message = query.to_vec();
     message[2..4].copy_from_slice(&[0x81, 0x80]);
@@ -77,7 +78,7 @@ fn answer(query: &[u8], addresses: &[Ipv4Addr]) -> Vec<u8> {
     message
 }
 
-/// Asks a name server, and gives the addresses in its order.
+/// Queries a name server, and returns the addresses in its order.
 pub(super) async fn resolve(
     server: SocketAddr,
     host: &str,
@@ -100,7 +101,7 @@ pub(super) async fn resolve(
     Ok(records.map(|it| SocketAddr::from(([it[12], it[13], it[14], it[15]], port))).collect())
 }
 
-/// A listener on the same port of both addresses: whoever connects is told where.
+/// Binds a listener on the same port of both addresses, to see which one a client connects to.
 async fn listeners() -> (u16, [TcpListener; 2]) {
     loop {
         let allowed = TcpListener::bind((ALLOWED, 0)).await.expect("a port");
@@ -111,7 +112,7 @@ async fn listeners() -> (u16, [TcpListener; 2]) {
     }
 }
 
-/// Whether somebody has connected by now: on this machine a connection is there at once.
+/// Whether a client has connected: on this machine a connection is established at once.
 async fn is_reached(listener: &TcpListener) -> bool {
     timeout(Duration::from_millis(20), listener.accept()).await.is_ok()
 }
@@ -133,7 +134,7 @@ async fn connected(way: Way<'_>, port: u16) -> Result<(), ConnectError> {
     connect(&origin, way, (&trust, &client), deadline).await.map(drop)
 }
 
-/// Where the answer changes between two queries, each connection is made to the address that was checked for it, or not at all.
+/// If the answer changes between two queries, each connection goes to the address that was checked for it, or fails.
 #[tokio::test]
 async fn an_address_is_connected_to_only_as_it_was_checked() {
     let cases: [(&[&[Ipv4Addr]], &[bool]); 4] = [
@@ -163,7 +164,7 @@ async fn an_address_is_connected_to_only_as_it_was_checked() {
     }
 }
 
-/// An allowed address that refuses the connection is no reason to try a forbidden one of the same answer.
+/// If an allowed address refuses the connection, a forbidden one of the same answer is not tried.
 #[tokio::test]
 async fn no_failure_leads_to_a_forbidden_address() {
     let server = NameServer::start(&[&[ALLOWED, HERE], &[HERE, ALLOWED]]).await;
@@ -178,7 +179,7 @@ async fn no_failure_leads_to_a_forbidden_address() {
     }
 }
 
-/// Rules as a server has them by default: of a mixed answer the public address is left, and of a changed one nothing.
+/// The default rules of a server: of a mixed answer only the public address remains, and of a changed one nothing.
 #[tokio::test]
 async fn of_an_answer_only_public_addresses_are_left() {
     let answers: &[&[Ipv4Addr]] = &[&[PUBLIC], &[HERE], &[PUBLIC, HERE, METADATA], &[HERE, PUBLIC]];
@@ -195,7 +196,7 @@ async fn of_an_answer_only_public_addresses_are_left() {
     }
 }
 
-/// A proxy would resolve the name once more: it is given the address that was checked, and the name never.
+/// A proxy would resolve the name again: it gets the address that was checked, and never the name.
 #[tokio::test]
 async fn a_proxy_is_given_the_address_that_was_checked() {
     let server = NameServer::start(&[&[PUBLIC], &[HERE], &[HERE, PUBLIC]]).await;
