@@ -1,4 +1,4 @@
-//! `cargo xtask accept`: what golden tests proposed becomes what they expect.
+//! `cargo xtask accept`: replaces the expected files of golden tests by the proposed ones.
 
 use std::{
     fs,

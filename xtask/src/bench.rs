@@ -12,7 +12,7 @@ use crate::{
 };
 
 pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
-    // The binary that is measured is built beside the one that measures it; some measure themselves.
+    // The measured binary is built beside the one that measures it; some measurements measure their own process.
     let (services, packages): (&[&str], &[&str]) = match name {
         "ingest" | "telemetry" => (&["collector"], &["-p", "bench"]),
         "decode" | "lang" | "layout" | "page" => (&[], &["-p", "bench"]),
@@ -28,7 +28,7 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
         let mut cargo = machine.cargo();
         cargo.args(["run", "--quiet", "--release", "-p", "bench", "--", name]).args(rest);
         if name == "run" || name == "server" {
-            // What people install is measured, which is built in a folder of its own.
+            // Measures the binary that users install, which is built in its own folder.
             let mut build = machine.cargo();
             spawn::run(build.args(["build", "--quiet", "--profile", "dist", "-p", "cli"]))?;
             cargo.arg("--binary").arg(machine.target().join("dist/qualitytrace"));
@@ -37,12 +37,12 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
     })
 }
 
-/// `cargo xtask prove`: what tests do with a few throws of the dice, with a million.
+/// `cargo xtask prove`: runs with a million random cases the checks that tests run with a few.
 pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
     if let Some((&"tenants", rest)) = rest.split_first() {
         return tenants(machine, rest);
     }
-    // Some of them need the real parts.
+    // Some of them need real services.
     if matches!(rest.first(), Some(&"kill" | &"dogfood")) {
         return run(machine, "prove", rest);
     }
@@ -65,7 +65,7 @@ fn tenants(machine: &Machine, rest: &[&str]) -> Result<()> {
     })
 }
 
-/// `cargo xtask compat`: the predecessor's own material, held against this language.
+/// `cargo xtask compat`: evaluates the predecessor's own material with this language.
 pub(crate) fn compat(machine: &Machine, rest: &[&str]) -> Result<()> {
     let mut bench = machine.command(programs::build(machine)?.join("bench"));
     spawn::run(bench.arg("compat").args(rest))

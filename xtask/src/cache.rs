@@ -1,4 +1,4 @@
-//! What is built once per machine: whole or absent, however many checkouts ask for it at the same time.
+//! Artifacts that are built once per machine: complete or absent, however many checkouts request them concurrently.
 
 use std::{
     fs::{self, File, TryLockError},
@@ -7,10 +7,10 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-/// A folder of the cache, `<cache>/<key>/bin/<program>…`, made by whoever needs it first.
+/// Returns a folder of the cache, `<cache>/<key>/bin/<program>…`, and builds it if it is missing.
 ///
-/// `build` is given a folder beside the final one and must leave the programs in its `bin`. The folder gets its name
-/// only when `build` has succeeded, so a build that was killed leaves nothing that could be mistaken for a result.
+/// `build` receives a folder beside the final one and must leave the programs in its `bin`. The folder is renamed only after
+/// `build` has succeeded, so a killed build leaves nothing that could be mistaken for a result.
 pub(crate) fn install(
     cache: &Path,
     key: &str,
@@ -40,7 +40,7 @@ pub(crate) fn install(
     Ok(bin)
 }
 
-/// Takes a lock that lasts as long as the returned file; says `waiting` when someone else has it.
+/// Acquires a lock that lasts as long as the returned file; prints `waiting` while another process holds it.
 pub(crate) fn lock(path: &Path, waiting: &str) -> Result<File> {
     let parent = path.parent().context("a lock stands in a folder")?;
     fs::create_dir_all(parent).with_context(|| format!("`{}` cannot be made", parent.display()))?;
@@ -57,7 +57,7 @@ pub(crate) fn lock(path: &Path, waiting: &str) -> Result<File> {
     Ok(file)
 }
 
-/// Removes a folder with all it holds; one that is not there is fine.
+/// Removes a folder with its content; a missing folder is no error.
 pub(crate) fn remove(dir: &Path) -> Result<()> {
     match fs::remove_dir_all(dir) {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {

@@ -1,6 +1,6 @@
-//! `cargo xtask generate`: files that a program writes and git keeps.
+//! `cargo xtask generate`: generated files that are committed to git.
 //!
-//! They are kept because readers and offline builds want them; `ci` writes them anew and refuses any difference.
+//! They are committed because readers and offline builds need them; `ci` generates them again and rejects any difference.
 
 use std::process::{self, Command};
 
@@ -14,7 +14,7 @@ use crate::{
 
 struct Generator {
     name: &'static str,
-    /// What it writes, from the root of the checkout.
+    /// The files that it writes, from the root of the checkout.
     paths: &'static [&'static str],
     services: &'static [&'static str],
     write: fn(&Machine, &Variables) -> Result<()>,
@@ -44,7 +44,7 @@ pub(crate) fn run(machine: &Machine, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// Writes everything anew and refuses any difference from what git has.
+/// Generates all files and rejects any difference from the committed ones.
 pub(crate) fn check(machine: &Machine) -> Result<()> {
     run(machine, &[])?;
     let paths = || ALL.iter().flat_map(|one| one.paths);
@@ -65,13 +65,13 @@ pub(crate) fn check(machine: &Machine) -> Result<()> {
     Ok(())
 }
 
-/// Cargo mends its lock file whenever it resolves; a commit without the mended file shows as a difference.
+/// Cargo updates its lock file whenever it resolves; a commit without the updated file shows as a difference.
 fn lock(machine: &Machine, _: &Variables) -> Result<()> {
     spawn::output(machine.cargo().args(["metadata", "--format-version", "1"])).map(drop)
 }
 
-/// What Postgres says about each query, so that the crate compiles without one: a database of its own, all migrations
-/// applied, every query described.
+/// Writes the description of each query by Postgres, so that the crate compiles without one: creates a database, applies all
+/// migrations, and describes every query.
 fn sqlx(machine: &Machine, variables: &Variables) -> Result<()> {
     let bin = tools::SQLX.bin(machine)?;
     let server = variables.iter().find(|(name, _)| name == "QUALITYTRACE_TEST_POSTGRES");
@@ -81,7 +81,7 @@ fn sqlx(machine: &Machine, variables: &Variables) -> Result<()> {
     let db = machine.root.join("crates/db");
     let sqlx = |arguments: &[&str]| {
         let mut sqlx = Command::new(bin.join("sqlx"));
-        // Not by an argument: the URL holds a password, and every user can read a command line.
+        // Not as an argument: the URL contains a password, and every user can read a command line.
         spawn::output(sqlx.args(arguments).env("DATABASE_URL", &url).current_dir(&db))
     };
     sqlx(&["database", "create"])?;

@@ -1,4 +1,4 @@
-//! The machine as this program sees it: where the checkout is, where the cache is, how to call cargo, what time it is.
+//! The environment of this program: the checkout, the cache, the cargo command, the clock.
 
 use std::{
     ffi::{OsStr, OsString},
@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-/// Time as `main` hands it down.
+/// The clock that `main` passes down.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     pub(crate) now: fn() -> Instant,
@@ -22,7 +22,7 @@ pub(crate) struct Clock {
 pub(crate) struct Machine {
     /// The checkout that this program was started in.
     pub(crate) root: PathBuf,
-    /// What outlives checkouts: tools, servers, locks, logs of builds.
+    /// Data that outlives checkouts: tools, servers, locks, build logs.
     pub(crate) cache: PathBuf,
     pub(crate) clock: Clock,
     variables: Vec<(OsString, OsString)>,
@@ -50,15 +50,15 @@ impl Machine {
             .map(|cache| Self { root, cache, clock, variables })
     }
 
-    /// Cargo, run in the checkout.
+    /// Returns the cargo command, run in the checkout.
     pub(crate) fn cargo(&self) -> Command {
         self.command(self.find("CARGO").unwrap_or("cargo".into()))
     }
 
-    /// A program that calls cargo, run in the checkout.
+    /// Returns a command for a program that calls cargo, run in the checkout.
     ///
-    /// `cargo run` tells this program its own package's facts. They are taken out again, because build scripts that
-    /// watch them would otherwise run anew each time a person changes between `cargo` and `cargo xtask`.
+    /// `cargo run` sets variables of this program's own package. They are removed, because build scripts that watch them would
+    /// otherwise run again each time a user switches between `cargo` and `cargo xtask`.
     pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         for (name, _) in &self.variables {
@@ -71,22 +71,22 @@ impl Machine {
         command
     }
 
-    /// Where cargo builds.
+    /// Returns the target folder of cargo.
     pub(crate) fn target(&self) -> PathBuf {
         self.find("CARGO_TARGET_DIR").map_or(self.root.join("target"), |dir| self.root.join(dir))
     }
 
-    /// What belongs to this checkout alone: which services run, on which ports, with which process ids, and their logs.
+    /// Returns the state folder of this checkout: which services run, their ports, their process ids, and their logs.
     pub(crate) fn state(&self) -> PathBuf {
         self.cache.join("checkouts").join(self.checkout())
     }
 
-    /// A short name for this checkout, different for each path.
+    /// Returns a short name for this checkout, different for each path.
     pub(crate) fn checkout(&self) -> String {
         format!("{:016x}", fingerprint(self.root.as_os_str().as_encoded_bytes()))
     }
 
-    /// The first file of that name in `PATH`.
+    /// Returns the first file of that name in `PATH`.
     pub(crate) fn in_path(&self, program: &str) -> Option<PathBuf> {
         let path = self.find("PATH")?;
         std::env::split_paths(&path).map(|dir| dir.join(program)).find(|file| file.is_file())
@@ -101,7 +101,7 @@ impl Machine {
     }
 }
 
-/// FNV-1a: stable over machines and compilers, which is all that a folder name needs.
+/// FNV-1a: stable across machines and compilers, which is all that a folder name needs.
 pub(crate) fn fingerprint(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
@@ -117,7 +117,7 @@ fn find(variables: &[(OsString, OsString)], name: &str) -> Option<OsString> {
 pub(crate) mod tests {
     use super::*;
 
-    /// A machine with a cache of its own.
+    /// Returns a machine with its own cache.
     pub(crate) fn machine_with_cache(cache: &Path) -> Machine {
         let clock = clock_of_tests();
         let variables =

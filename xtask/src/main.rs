@@ -1,7 +1,8 @@
-//! What people and CI run: `ci`, `generate`, `services`, `accept`, `advisories`, `tools`, `bench`, `prove`, `dogfood`, `compat`.
+//! The development commands: `ci`, `generate`, `services`, `accept`, `advisories`, `tools`, `bench`, `prove`, `dogfood`,
+//! `compat`.
 //!
-//! This program only spawns others: the checks, generators and servers are theirs, the order and the words are ours.
-//! It depends on next to nothing, so that a bare machine has it within seconds. Deliberately absent: any knowledge of
+//! This program only spawns others: they implement the checks, generators and servers; it defines their order and the messages.
+//! It has almost no dependencies, so that it builds on a bare machine within seconds. Deliberately absent: any knowledge of
 //! Qualitytrace itself, and anything that a plain `cargo` command already does well.
 
 #![expect(
@@ -106,7 +107,7 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
     }
 }
 
-/// The only place where the environment and the clock enter.
+/// Reads the environment and the clock; no other function does.
 #[expect(
     clippy::disallowed_methods,
     reason = "this is main: from here on both are handed down as a `Machine`"

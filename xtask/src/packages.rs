@@ -1,5 +1,5 @@
-//! Debian packages: installed as root or through a sudo that asks nothing, and otherwise asked for; or only downloaded,
-//! which any user may do.
+//! Debian packages: installed as root or through a sudo without a password, otherwise the user is requested to install them; or
+//! only downloaded, which any user may do.
 
 use std::{
     fs,
@@ -11,13 +11,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::{cache, machine::Machine, spawn};
 
-/// A file of the system that stands only while a package is installed: its path and its one line.
+/// A system file that exists only while a package is being installed: its path and its only line.
 pub(crate) type Meanwhile = (&'static str, &'static str);
 
-/// A shell's way to write a line into a file, in a folder that may be new.
+/// A shell script that writes a line into a file, and creates its folder.
 const WRITE: &str = r#"mkdir -p "$(dirname "$1")" && printf '%s\n' "$2" > "$1""#;
 
-/// apt, without questions, after whoever else installs something.
+/// apt, non-interactive, waiting for the lock of a concurrent installation.
 const APT: &[&str] = &[
     "env",
     "DEBIAN_FRONTEND=noninteractive",
@@ -28,7 +28,7 @@ const APT: &[&str] = &[
     "DPkg::Lock::Timeout=300",
 ];
 
-/// Installs a package of the distribution, or says who has to.
+/// Installs a package of the distribution, or fails with the command that root has to run.
 pub(crate) fn install(
     machine: &Machine,
     package: &str,
@@ -52,7 +52,7 @@ pub(crate) fn install(
         root(&["sh", "-c", WRITE, "write", file, line])?;
     }
     let install = ["install", "--no-install-recommends", package];
-    // A fresh machine has no package lists, and an old one has stale ones: both show as a failure, mended by an update.
+    // A fresh machine has no package lists, and an old one has stale ones: both show as a failure, which an update fixes.
     let installed = apt(&install).or_else(|_| apt(&["update"]).and_then(|()| apt(&install)));
     let removed = meanwhile.map_or(Ok(()), |(file, _)| root(&["rm", "-f", file]));
     installed.with_context(|| {
@@ -61,7 +61,7 @@ pub(crate) fn install(
     removed
 }
 
-/// Puts a package of the distribution into a folder, as a file, and installs nothing.
+/// Downloads a package of the distribution into a folder, as a file, without installing it.
 pub(crate) fn download(machine: &Machine, package: &str, folder: &Path) -> Result<PathBuf> {
     if machine.in_path("apt-get").is_none() {
         bail!(
@@ -71,7 +71,7 @@ pub(crate) fn download(machine: &Machine, package: &str, folder: &Path) -> Resul
     let mut apt = Command::new("apt-get");
     apt.args(["-q", "download", package]).current_dir(folder);
     let mut get = || spawn::long(machine, &mut apt, &log(machine));
-    // As above: missing and stale package lists are mended by an update.
+    // As above: an update fixes missing and stale package lists.
     get().or_else(|error| match become_root(machine) {
         Some(become_root) => {
             as_root(machine, &become_root, &[APT, &["update"]].concat()).and_then(|()| get())
@@ -85,7 +85,7 @@ pub(crate) fn download(machine: &Machine, package: &str, folder: &Path) -> Resul
         .with_context(|| format!("`apt-get download {package}` ended well, but left no package"))
 }
 
-/// Makes sure that there is a browser to look at pages with.
+/// Installs a browser for page tests, unless there is one.
 pub(crate) fn browser(machine: &Machine) -> Result<()> {
     match machine.in_path("chromium") {
         Some(_) => Ok(()),
@@ -102,7 +102,7 @@ fn log(machine: &Machine) -> PathBuf {
     machine.cache.join("logs/apt.log")
 }
 
-/// The words to put before a command that needs root; none when there is no way to become it unasked.
+/// Returns the prefix of a command that needs root; none if this user cannot become root without a password.
 fn become_root(machine: &Machine) -> Option<Vec<&'static str>> {
     machine.in_path("apt-get")?;
     if machine.is_root() {

@@ -1,4 +1,4 @@
-//! The programs of the workspace, built with the features that tests have: what one step of CI compiled no other compiles again.
+//! The programs of the workspace, built with the features of tests: each step of CI reuses the artifacts of the steps before it.
 
 use std::path::PathBuf;
 
@@ -6,15 +6,15 @@ use anyhow::Result;
 
 use crate::{machine::Machine, spawn};
 
-/// The program that people use.
+/// The product's binary.
 pub(crate) const PRODUCT: &str = "qualitytrace";
 
-/// Builds all programs and examples, and says where they are.
+/// Builds all programs and examples, and returns their folder.
 pub(crate) fn build(machine: &Machine) -> Result<PathBuf> {
     with(machine, &["--bins"])
 }
 
-/// Builds the product with planted faults instead of the one without, and says where it is.
+/// Builds the product with planted faults in place of the one without, and returns its path.
 pub(crate) fn planted(machine: &Machine) -> Result<PathBuf> {
     let debug = with(machine, &["--bin", PRODUCT, "--features", "cli/planted"])?;
     Ok(debug.join(PRODUCT))
@@ -22,9 +22,9 @@ pub(crate) fn planted(machine: &Machine) -> Result<PathBuf> {
 
 fn with(machine: &Machine, arguments: &[&str]) -> Result<PathBuf> {
     let mut cargo = machine.cargo();
-    // Queries are checked against what `generate` wrote, whatever database a person names.
+    // Queries are checked against the files of `generate`, whatever `DATABASE_URL` names.
     cargo.env("SQLX_OFFLINE", "true").env_remove("DATABASE_URL");
-    // With examples come the dependencies of tests, and their features.
+    // Examples enable the dependencies of tests, and their features.
     cargo.args(["build", "--quiet", "--workspace", "--examples"]);
     spawn::run(cargo.args(arguments))?;
     Ok(machine.target().join("debug"))

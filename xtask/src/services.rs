@@ -1,9 +1,9 @@
-//! Real servers for the tests: installed, started, found and stopped, one set per checkout.
+//! Real servers for the tests: installed, started, located and stopped, one set per checkout.
 //!
-//! A [`Service`] only describes itself; starting, waiting, remembering and stopping are done here, alike for all.
-//! [`Programs`] are only installed, and each test starts them as it likes.
-//! What a service keeps is thrown away when it stops: every start is from nothing. Its log stays until the next start.
-//! Linux only, because `/proc` tells whether a process is still the one that was started.
+//! A [`Service`] only describes itself; this module starts, awaits, records and stops all of them in the same way. [`Programs`]
+//! are only installed, and each test starts them itself. The data of a service is deleted when it stops: every start begins
+//! empty. Its log stays until the next start. Linux only, because `/proc` shows whether a process is still the one that was
+//! started.
 
 mod collector;
 mod contract;
@@ -31,67 +31,67 @@ use crate::{cache, machine::Machine, spawn};
 use process::Process;
 use record::Record;
 
-/// One kind of server. Implementations own no state: all of it is in the folder that they are given.
+/// A kind of server. Implementations own no state: all of it is in the folder that they receive.
 pub(crate) trait Service {
     fn name(&self) -> &'static str;
 
-    /// Makes sure that the server's program is on this machine. May take minutes the first time, and then says so.
+    /// Installs the server's program on this machine. The first time may take minutes, which it then reports.
     fn install(&self, machine: &Machine) -> Result<()>;
 
-    /// Whether commands that do not name it use it. A server whose installation takes too long says no until it is
-    /// installed, and a person has it installed by its name.
+    /// Whether commands that do not name the service use it. A server with a very long installation returns false until it is
+    /// installed, and a user installs it by its name.
     fn is_used_unnamed(&self, _: &Machine) -> bool {
         true
     }
 
-    /// The folder for what the server keeps: made empty before each start, removed after each stop.
+    /// Returns the folder for the server's data: created empty before each start, removed after each stop.
     fn data(&self, machine: &Machine) -> PathBuf;
 
-    /// Describes one start, on ports that are free now. The program MUST stay in the foreground.
+    /// Describes one start, on currently free ports. The program MUST stay in the foreground.
     fn launch(&self, machine: &Machine, data: &Path) -> Result<Launch>;
 
-    /// How long it may take to be ready.
+    /// Returns the timeout for readiness.
     fn ready_within(&self) -> Duration {
         READY_WITHIN
     }
 
-    /// The signal that asks for an orderly and quick end.
+    /// Returns the signal that requests an orderly and quick shutdown.
     fn stop_signal(&self) -> &'static str {
         "TERM"
     }
 }
 
-/// Programs that no test shares with another.
+/// Programs that tests do not share.
 pub(crate) struct Programs {
     name: &'static str,
-    /// Makes sure that they are on this machine, and says where.
+    /// Installs them on this machine, and returns their paths.
     install: fn(&Machine) -> Result<ServiceVariables>,
-    /// Where they are, if all of them are on this machine.
+    /// Returns their paths, if all of them are installed on this machine.
     installed: fn(&Machine) -> Option<ServiceVariables>,
 }
 
-/// What can be named on the command line and by a step of `ci`.
+/// A name on the command line or in a step of `ci`.
 #[derive(Clone, Copy)]
 enum Part {
     Service(&'static dyn Service),
     Programs(&'static Programs),
 }
 
-/// How tests reach the services: names and values for their environment.
+/// The environment variables by which tests reach the services: names and values.
 pub(crate) type Variables = [(String, String)];
 
-/// The variables of one part, as it tells them.
+/// The variables of one part.
 type ServiceVariables = Vec<(&'static str, String)>;
 
 /// One start of a service.
 pub(crate) struct Launch {
     command: Command,
     ready: Box<dyn Fn() -> bool>,
-    /// Where it listens first of all.
+    /// The first address that it listens on.
     address: String,
-    /// How a person reaches it.
+    /// How a user connects to it.
     connect: String,
-    /// How the tests reach it.
+    /// How the tests connect to it.
     variables: ServiceVariables,
 }
 
@@ -105,7 +105,7 @@ const ALL: &[Part] = &[
     Part::Programs(&prometheus::PROMETHEUS),
 ];
 
-/// A free port can be taken by someone else before the server binds it; then others are tried.
+/// Another process can bind a free port before the server does; then the start tries other ports.
 const START_ATTEMPTS_MAX: u32 = 3;
 
 const READY_WITHIN: Duration = Duration::from_secs(30);
@@ -120,7 +120,7 @@ pub(crate) fn help() -> String {
     )
 }
 
-/// `services up`: starts what is not running, installs what is only installed.
+/// `services up`: starts stopped services, and installs programs.
 pub(crate) fn up(machine: &Machine, names: &[&str]) -> Result<()> {
     for part in chosen(names)? {
         match part {
@@ -142,10 +142,10 @@ pub(crate) fn up(machine: &Machine, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// `services down`: stops what this checkout started.
+/// `services down`: stops the services that this checkout started.
 pub(crate) fn down(machine: &Machine, names: &[&str]) -> Result<()> {
     for part in chosen(names)? {
-        // Programs have nothing to stop: the tests that started them did.
+        // Programs have nothing to stop: the tests that started them stop them.
         if let Part::Service(service) = part {
             let how = if stop(machine, service)? { "stopped" } else { "was not running" };
             println!("{}: {how}", part.name());
@@ -154,7 +154,7 @@ pub(crate) fn down(machine: &Machine, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// `services env`: the variables of those that run or are installed, as a shell takes them.
+/// `services env`: prints the variables of running services and installed programs, for a shell.
 pub(crate) fn env(machine: &Machine, names: &[&str]) -> Result<()> {
     let mut any = false;
     for part in chosen(names)? {
@@ -179,7 +179,7 @@ pub(crate) fn env(machine: &Machine, names: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// `services status`: a table.
+/// `services status`: prints a table.
 pub(crate) fn status(machine: &Machine, names: &[&str]) -> Result<()> {
     println!("{:<12} {:<9} {:>8}  {:<22} LOG", "NAME", "STATE", "PID", "ADDRESS");
     for part in chosen(names)? {
@@ -210,7 +210,7 @@ impl Part {
         }
     }
 
-    /// What it is when it can be used.
+    /// Returns the name of its usable state.
     fn state(self) -> &'static str {
         match self {
             Self::Service(_) => "running",
@@ -218,7 +218,7 @@ impl Part {
         }
     }
 
-    /// Its variables, if it can be used now.
+    /// Returns its variables, if it is usable now.
     fn variables(self, machine: &Machine) -> Option<Vec<(String, String)>> {
         match self {
             Self::Service(service) => running(machine, service).map(|record| record.variables),
@@ -227,8 +227,8 @@ impl Part {
     }
 }
 
-/// Does `work` with these services up, handing it their variables; stops afterwards those that it had to start. Nobody
-/// named them on the command line: one that is only installed by its name is skipped, by its name, where it is not.
+/// Runs `work` with these services up, and passes it their variables; stops afterwards the services that it started. The user did
+/// not name them on the command line: a service that is only installed by its name is skipped, with a message, if it is missing.
 pub(crate) fn with(
     machine: &Machine,
     names: &[&str],
@@ -237,7 +237,7 @@ pub(crate) fn with(
     let mut ours = Vec::new();
     let result = (|| {
         let mut variables = Vec::new();
-        // No name means no service here: the caller says what its work needs.
+        // No name means no service here: the caller names the services that its work needs.
         for part in if names.is_empty() { Vec::new() } else { chosen(names)? } {
             match part {
                 Part::Service(service) if is_skipped(machine, service) => {}
@@ -261,7 +261,7 @@ pub(crate) fn with(
     result
 }
 
-/// Whether a service is left out where nobody named it; says so.
+/// Whether a service is skipped unless the user names it; prints that.
 fn is_skipped(machine: &Machine, service: &dyn Service) -> bool {
     let is_used = service.is_used_unnamed(machine);
     if !is_used {
@@ -284,7 +284,7 @@ fn chosen(names: &[&str]) -> Result<Vec<Part>> {
         .collect())
 }
 
-/// The running service, started now if it was not; and whether it was started now.
+/// Returns the running service, and starts it if necessary; and whether this call started it.
 fn ensure(machine: &Machine, service: &'static dyn Service) -> Result<(Record, bool)> {
     let _lock = lock(machine)?;
     if let Some(record) = running(machine, service) {
@@ -311,7 +311,7 @@ fn start(machine: &Machine, service: &dyn Service) -> Result<Record> {
     }
     let Launch { mut command, ready, address, connect, variables } =
         service.launch(machine, &data)?;
-    // A group of its own, so that an interrupt at the terminal does not reach it.
+    // In its own process group, so that an interrupt at the terminal does not reach it.
     let mut child = spawn::logged(&mut command, &log)?.process_group(0).spawn();
     let child =
         child.as_mut().map_err(|error| anyhow::anyhow!("{name} cannot be started: {error}"))?;
@@ -337,7 +337,7 @@ fn start(machine: &Machine, service: &dyn Service) -> Result<Record> {
     Ok(record)
 }
 
-/// Stops the service if this checkout's one is running, and says whether it was.
+/// Stops the service of this checkout if it is running, and returns whether it was.
 fn stop(machine: &Machine, service: &dyn Service) -> Result<bool> {
     let _lock = lock(machine)?;
     let record = running(machine, service);
@@ -349,7 +349,7 @@ fn stop(machine: &Machine, service: &dyn Service) -> Result<bool> {
     Ok(record.is_some())
 }
 
-/// What is remembered, if it is still true.
+/// Returns the stored record, if its process is still alive.
 fn running(machine: &Machine, service: &dyn Service) -> Option<Record> {
     Record::read(&file(machine, service)).filter(|record| record.process.is_alive())
 }
@@ -372,7 +372,7 @@ fn owned(variables: ServiceVariables) -> Vec<(String, String)> {
     variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// A value as one word of a shell.
+/// Quotes a value as one word of a shell.
 fn quoted(value: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/:@.,_-+=%".contains(c);
     if value.chars().all(plain) {

@@ -1,9 +1,8 @@
-//! What a span costs to decode: OTLP bytes into `model::Trace`, beside `prost` into its own structs.
+//! The cost of decoding a span: OTLP bytes into `model::Trace`, compared with `prost` into its own structs.
 //!
-//! Each is measured in a process of its own, in turns, so that neither has the other's memory and both have the same
-//! machine. For instructions, which do not depend on who else is busy, run such a process under callgrind: the
-//! difference between `decode:trace 3000` and `decode:trace 1000` is 2,000 spans, less the preparation, which is
-//! `decode:nothing`.
+//! Each is measured in its own process, in turns, so that they share no memory and have the same machine. To count instructions,
+//! which do not depend on other load, run such a process under callgrind: the difference between `decode:trace 3000` and
+//! `decode:trace 1000` is 2,000 spans, less the preparation, which is `decode:nothing`.
 
 use std::{fs, hint::black_box};
 
@@ -22,13 +21,13 @@ use crate::{
     table::{Goal, Row, median},
 };
 
-/// Spans that are decoded.
+/// The number of decoded spans.
 const SPANS: u64 = 100_000;
 /// Spans of one request.
 const BATCH: u64 = 100;
 /// Repetitions, of which the median counts.
 const ROUNDS: usize = 9;
-/// Of what `prost` takes.
+/// The upper bound of the CPU time relative to `prost`.
 const CPU_RATIO_MAX: f64 = 0.6;
 const RESIDENT_BYTES_MAX: f64 = 700.0;
 
@@ -45,7 +44,7 @@ const ROUTES: [&str; 7] = [
 ];
 const STATUSES: [i64; 5] = [201, 200, 200, 204, 404];
 
-/// Measures both in processes of their own.
+/// Measures both, each in its own process.
 pub async fn measure() -> Result<Vec<Row>> {
     let (mut trace_ns, mut prost_ns, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
     let mut resident = Vec::new();
@@ -70,14 +69,14 @@ pub async fn measure() -> Result<Vec<Row>> {
     ])
 }
 
-/// What a span costs.
+/// The cost of a span.
 struct DecodeCost {
     cpu_ns: f64,
     resident_bytes: f64,
 }
 
-/// Decodes so many spans, into a trace that is kept or into the structs of `prost` one request after the other, and
-/// tells what a span cost: CPU time in nanoseconds, and bytes by which the process grew.
+/// Decodes this number of spans, into a trace that is kept or into the structs of `prost` one request after the other, and
+/// returns the cost of a span: CPU time in nanoseconds, and bytes by which the process grew.
 pub fn decode(kind: &str, spans: &str) -> Result<String> {
     let spans: u64 = spans.parse()?;
     let requests = requests(spans);
@@ -112,7 +111,7 @@ async fn alone(name: &str) -> Result<DecodeCost> {
     Ok(DecodeCost { cpu_ns: cpu_ns.parse()?, resident_bytes: resident_bytes.parse()? })
 }
 
-/// What this process has had of the CPU, in nanoseconds.
+/// Returns the CPU time of this process, in nanoseconds.
 fn cpu_ns() -> Result<f64> {
     let figures = fs::read_to_string("/proc/self/schedstat")?;
     Ok(figures.split_whitespace().next().context("a figure")?.parse()?)
@@ -123,7 +122,7 @@ fn requests(spans: u64) -> Vec<Vec<u8>> {
     starts.map(|start| request(start, (start + BATCH).min(spans))).collect()
 }
 
-/// An export of a collector between three services of a shop.
+/// Returns an export of a Collector with spans of three services of a shop.
 pub(crate) fn request(start: u64, end: u64) -> Vec<u8> {
     let of_service = |(service, name): (u64, &&str)| {
         let resource = Resource {
@@ -156,7 +155,7 @@ fn span(number: u64) -> Span {
     let pick = |from: &[&'static str]| from[number as usize % from.len()];
     let (method, route) = (pick(&METHODS), pick(&ROUTES));
     let start = 1_780_000_000_000_000_000 + number * 1_137_211;
-    // No two orders have an id in common.
+    // Every order has a unique id.
     let order = format!("{:016x}", (number + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15));
     Span {
         trace_id: vec![7; 16],

@@ -1,7 +1,7 @@
 //! `cargo xtask dogfood`: Qualitytrace tests Qualitytrace.
 //!
-//! The server's own telemetry is an interface, and `tests/dogfood` holds it: tests in the product's own language, run by one
-//! server against another. Deliberately absent: what a test of the API can say without a trace; that is in the scenarios.
+//! The server's own telemetry is an interface, and `tests/dogfood` checks it: tests in the product's own language, run by one
+//! server against another. Deliberately absent: checks of the API that need no trace; those are in the scenarios.
 
 mod exported;
 mod faults;
@@ -34,22 +34,22 @@ use stand::DogfoodStand;
 /// The binary with planted faults, beside the one without.
 const PLANTED: &str = "qualitytrace-planted";
 
-/// What is asked for.
+/// The parsed arguments.
 #[derive(Debug, Default)]
 struct DogfoodArgs {
-    /// Faults are planted, those whose names begin with this.
+    /// Plant the faults with this name prefix.
     faults: Option<String>,
-    /// Where the observer's past is.
+    /// The dump of the observer's database with the history of earlier runs.
     history: Option<PathBuf>,
-    /// Where all that a run leaves is kept: reports, traces, trend, exported metrics and logs, logs of the servers.
+    /// The folder for all artifacts of a run: reports, traces, trend, exported metrics and logs, logs of the servers.
     keep: Option<PathBuf>,
-    /// What is tested, such as a commit.
+    /// The revision under test, such as a commit.
     revision: Option<String>,
-    /// Where a summary for people is added: GitHub's, which wants annotations on its log as well.
+    /// The file to which a summary is appended: GitHub's step summary, which also needs annotations in the log.
     summary: Option<PathBuf>,
 }
 
-/// Runs the suite once, or plants faults for it to find.
+/// Runs the suite once, or plants faults that it has to find.
 pub async fn run(rest: &[String]) -> Result<Vec<Row>> {
     let binary = Server::binary_beside_this()?;
     let asked = asked(rest)?;
@@ -83,12 +83,12 @@ fn asked(rest: &[String]) -> Result<DogfoodArgs> {
     Ok(asked)
 }
 
-/// Runs the suite once, and asks of its traces and of what the subject exported all that can be asked of them afterwards.
+/// Runs the suite once, and checks its traces and the telemetry that the subject exported.
 async fn once(binary: &Path, asked: &DogfoodArgs) -> Result<Vec<Row>> {
     let temporary = TempDir::new()?;
     let out = asked.keep.as_deref().unwrap_or(temporary.path());
     fs::create_dir_all(out)?;
-    // The script finds it from wherever it is.
+    // The script finds it from any working directory.
     let out = out.canonicalize()?;
     let database = stand::past(binary, asked.history.as_deref()).await?;
     let revision = asked.revision.as_deref().unwrap_or("unknown");
@@ -129,7 +129,7 @@ async fn once(binary: &Path, asked: &DogfoodArgs) -> Result<Vec<Row>> {
     ])
 }
 
-/// The outcomes in a report as JSON.
+/// Returns the outcomes of a JSON report.
 fn outcomes(file: &Path) -> Result<Vec<Outcome>> {
     let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let read = |line| {
@@ -144,7 +144,7 @@ fn say(text: &str) {
     eprintln!("{text}");
 }
 
-/// Adds a table of the suite to a file, and prints what GitHub shows beside the lines of the tests.
+/// Appends a table of the suite to a file, and prints the annotations that GitHub shows beside the lines of the tests.
 fn summarise(file: &Path, outcomes: &[Outcome]) -> Result<()> {
     let mut file = fs::OpenOptions::new().append(true).create(true).open(file)?;
     file.write_all(report::render(Format::Markdown, outcomes, Colour::Never).as_bytes())?;
@@ -152,12 +152,12 @@ fn summarise(file: &Path, outcomes: &[Outcome]) -> Result<()> {
     Ok(())
 }
 
-/// Where the suite lies.
+/// Returns the folder of the suite.
 fn folder() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../tests/dogfood")
 }
 
-/// The YAML files of a folder of the suite by their names, in order.
+/// Returns the YAML files of a folder of the suite by name, sorted.
 fn files(below: &str) -> Result<Vec<(String, String)>> {
     let folder = folder().join(below);
     let entries = fs::read_dir(&folder).with_context(|| folder.display().to_string())?;

@@ -1,10 +1,10 @@
-//! What it costs to receive a span: CPU time of the receiving process, ours beside others'.
+//! The cost of receiving a span: CPU time of the receiving process, ours compared with others.
 //!
-//! Each receiver is a process of its own (`receivers`) and gets the same load, which is encoded beforehand
-//! (`load`), in turns, so that a busy minute hits all alike. What counts is the ratio within a round. What a process
-//! has had of the CPU is what `getrusage` would say of it, user and system, read from `/proc`.
+//! Each receiver is its own process (`receivers`) and gets the same load, which is encoded beforehand (`load`), in turns, so that
+//! a busy minute affects all of them alike. The ratio within a round is the result. The CPU time of a process is the one of
+//! `getrusage`, user and system, read from `/proc`.
 //!
-//! [`prove`] is the other proof of the same receiver: a million requests that are broken.
+//! [`prove`] is the other check of the same receiver: a million malformed requests.
 
 pub(crate) mod load;
 pub mod prove;
@@ -30,15 +30,15 @@ pub(crate) const ROUNDS: usize = 7;
 pub(crate) const ROUND: Duration = Duration::from_millis(1500);
 pub(crate) const WARM_UP: Duration = Duration::from_millis(300);
 
-/// Of what the bare service takes.
+/// The upper bound relative to the bare service.
 const FOREIGN_MAX: f64 = 1.2;
 const FOREIGN_HTTP_MAX: f64 = 1.3;
-/// Of what the Collector takes.
+/// The upper bound relative to the Collector.
 const FOREIGN_OF_COLLECTOR_MAX: f64 = 0.125;
-/// Of what the decoding service takes.
+/// The upper bound relative to the decoding service.
 const WANTED_MAX: f64 = 0.7;
 
-/// Who receives, and what.
+/// A receiver and its kind of load.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum IngestSubject {
     Bytes,
@@ -50,10 +50,10 @@ enum IngestSubject {
 
 use IngestSubject::{Bytes, Collector, Decode, Foreign, Wanted};
 
-/// A receiver in a process of its own, until it is dropped.
+/// A receiver in its own process, until it is dropped.
 pub(crate) struct Receiver {
     child: Child,
-    /// Closing it asks for what was received.
+    /// Closing it requests the summary of received spans.
     stdin: Option<ChildStdin>,
     stdout: Option<BufReader<ChildStdout>>,
     pub(crate) grpc: u16,
@@ -69,7 +69,7 @@ struct IngestStand {
     collector: Receiver,
 }
 
-/// Measures all of it; `--short` one short round.
+/// Measures all receivers; with `--short` one short round.
 pub async fn measure(arguments: &[String]) -> Result<Vec<Row>> {
     let (rounds, time) = match arguments {
         [] => (ROUNDS, ROUND),
@@ -92,7 +92,7 @@ pub async fn measure(arguments: &[String]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// What a span costs each subject, in nanoseconds, by rounds.
+/// Returns the cost of a span for each subject, in nanoseconds, by rounds.
 async fn shape(
     stand: &IngestStand,
     way: Way,
@@ -139,7 +139,7 @@ fn told(way: Way, spans: usize, figures: &[(IngestSubject, Vec<f64>)]) -> Vec<Ro
         let found = figures.iter().find(|(known, _)| *known == subject);
         found.map_or(&[][..], |(_, costs)| costs)
     };
-    // Rounds are compared with themselves, since the machine's mood lasts that long.
+    // Figures are compared within a round, since the state of the machine lasts that long.
     let ratio = |name: &str, [over, under]: [IngestSubject; 2], goal: f64| {
         let pairs = costs(over).iter().zip(costs(under));
         let ratio = median(pairs.map(|(over, under)| over / under).collect());
@@ -187,7 +187,7 @@ impl Receiver {
         Ok(Self { child, stdin, stdout: Some(stdout), grpc, http, _folder: None })
     }
 
-    /// Starts a Collector that throws away what it gets.
+    /// Starts a Collector that discards all spans.
     async fn collector() -> Result<Self> {
         let (grpc, http) = (free_port()?, free_port()?);
         let configuration = format!(
@@ -200,7 +200,7 @@ impl Receiver {
         Ok(Self { child, stdin: None, stdout: None, grpc, http, _folder: Some(folder) })
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub(crate) fn id(&self) -> Result<u32> {
         self.child.id().context("it runs")
     }
@@ -213,7 +213,7 @@ impl Receiver {
         proc::resident_mb(self.id()?)
     }
 
-    /// Ends one of ours, which then says whether all that it got went where it should.
+    /// Ends one of our receivers, which then reports whether every span arrived where it should.
     async fn finish(mut self) -> Result<()> {
         drop(self.stdin.take());
         let mut said = String::new();

@@ -1,7 +1,7 @@
-//! Nothing is lost: a server is killed again and again with runs in flight, and every run still ends, once.
+//! Proof that nothing is lost: a server is killed again and again with active runs, and every run still ends, once.
 //!
-//! Kills follow each other closely, so that runs which wait for another owner meet the next kill as well. The target counts
-//! what it is asked, by run.
+//! Kills follow each other closely, so that runs that wait for another owner experience the next kill as well. The target counts
+//! its requests, by run.
 
 use std::{
     collections::BTreeMap,
@@ -26,41 +26,41 @@ use crate::{
 pub const KILLS: usize = 50;
 /// Runs that are accepted before each kill.
 const RUNS: usize = 20;
-/// Runs that are asked for then, and may or may not be accepted when it comes.
+/// Further runs that are requested then, and may or may not be accepted when the kill happens.
 const MORE_RUNS: usize = 5;
-/// When a kill comes, counted from when the runs are accepted. Each lasts for longer.
+/// The delay of a kill, counted from when the runs are accepted. Each run lasts longer.
 const MOMENTS_MS: std::ops::Range<u64> = 0..800;
-/// The shortest that can be configured: a killed server's runs rest for so long.
+/// The shortest configurable lease: the runs of a killed server wait for that long.
 const LEASE: &str = "3s";
-/// How long the runs that are left at the end may take: a lease and a settling, several times.
+/// The timeout for the remaining runs at the end: a lease and a settling, several times.
 const REST_MAX: Duration = Duration::from_secs(120);
 
 const OPEN: &str = "select count(*) from runs where verdict is null";
 
-/// What came of it.
+/// The results.
 #[derive(Clone, Debug, Default)]
 pub struct KillResult {
-    /// Runs in flight at each kill.
+    /// Active runs at each kill.
     pub in_flight: Vec<i64>,
-    /// Runs that the server said it accepted.
+    /// Runs that the server accepted.
     pub accepted: usize,
-    /// Of those, runs that the record does not know.
+    /// Accepted runs that are not in the database.
     pub lost: i64,
-    /// Runs in the record.
+    /// Runs in the database.
     pub runs: i64,
     /// Runs without a verdict.
     pub open: i64,
-    /// Runs of which not exactly one event tells the final verdict, or more than one a provisional verdict.
+    /// Runs that do not have exactly one event with the final verdict, or have more than one with a provisional verdict.
     pub told_wrong: i64,
-    /// Runs whose trigger came more than once.
+    /// Runs with more than one trigger request.
     pub fired_twice: usize,
-    /// Runs whose trigger came though the record has no attempt.
+    /// Runs with a trigger request but without an attempt in the database.
     pub fired_unrecorded: i64,
-    /// Runs that another owner went on with.
+    /// Runs that another owner continued.
     pub resumed: i64,
-    /// Runs that were caught between the attempt's record and its answer's.
+    /// Runs that were killed between the record of the attempt and that of the response.
     pub unknown: i64,
-    /// How runs ended.
+    /// The number of runs by verdict.
     pub verdicts: BTreeMap<&'static str, i64>,
 }
 
@@ -115,7 +115,7 @@ pub async fn measure(arguments: &[String]) -> Result<Vec<Row>> {
     Ok(killed.rows())
 }
 
-/// Kills a server so many times, and looks what became of its runs.
+/// Kills a server this many times, and checks its runs afterwards.
 pub async fn run(binary: &Path, kills: usize) -> Result<KillResult> {
     let database = Database::create("killed").await?;
     let configuration =
@@ -145,7 +145,7 @@ pub async fn run(binary: &Path, kills: usize) -> Result<KillResult> {
         sleep(some_time()).await;
         killed.in_flight.push(database.count(OPEN).await?);
         server.kill().await?;
-        // One that has no answer may be accepted or not.
+        // A request without a response may be accepted or not.
         while let Some(started) = starts.join_next().await {
             accepted.extend(started?.ok());
         }
@@ -196,7 +196,7 @@ async fn look(killed: &mut KillResult, database: &Database, target: &Target) -> 
     Ok(())
 }
 
-/// A test whose requests tell of which run they are.
+/// Returns a test with requests that name their run.
 fn document(url: &str) -> String {
     format!(
         "type: Test

@@ -1,9 +1,8 @@
-//! What judging costs: twenty specs and ten claims over traces of a thousand to a million spans.
+//! The cost of judging: twenty specs and ten claims over traces of a thousand to a million spans.
 //!
-//! Each size has a process of its own, so that none has the memory of another; what is measured is CPU time, so that a
-//! busy machine changes little. The yardstick is one pass of xxh3 over the same spans as they lie in memory: their
-//! names, and the keys and values of their attributes. For instructions, run such a process under callgrind and
-//! subtract: `docs/performance.md` says how.
+//! Each size has its own process, so that sizes share no memory; the figure is CPU time, so that a busy machine changes little.
+//! The reference is one pass of xxh3 over the same spans as they are in memory: their names, and the keys and values of their
+//! attributes. To count instructions, run such a process under callgrind and subtract: `docs/performance.md` explains how.
 
 #[path = "../../lang/tests/chance/mod.rs"]
 pub(crate) mod chance;
@@ -33,18 +32,18 @@ use crate::{
 };
 
 const SIZES: [usize; 4] = [1_000, 10_000, 100_000, 1_000_000];
-/// Of the time that one pass of xxh3 takes, at a hundred thousand spans.
+/// The upper bound relative to the time of one pass of xxh3, at a hundred thousand spans.
 const HASH_RATIO_MAX: f64 = 10.0;
-/// How much more a span may cost among a million than among ten thousand.
+/// The upper bound of the cost of a span among a million relative to one among ten thousand.
 const GROWTH_MAX: f64 = 1.5;
 /// Rounds of which the median counts.
 const ROUNDS: usize = 7;
-/// A round repeats what it measures until it took so long: the clock of a process ticks in milliseconds.
+/// The minimum CPU time of a round, which repeats its work: the clock of a process ticks in milliseconds.
 const ROUND_NS: f64 = 200_000_000.0;
 
 pub(crate) const TEST: &str = include_str!("lang/test.yaml");
 
-/// What one process found out; times are those of one repetition.
+/// The figures of one process; times are those of one repetition.
 #[derive(Debug, Serialize, Deserialize)]
 struct LangFigures {
     spans: usize,
@@ -56,7 +55,7 @@ struct LangFigures {
     compile_ns: f64,
 }
 
-/// Measures each size in a process of its own, and then decoding.
+/// Measures each size in its own process, and then decoding.
 pub async fn measure() -> Result<Vec<Row>> {
     let mut figures = Vec::new();
     for size in SIZES {
@@ -125,7 +124,7 @@ pub fn judge(size: &str) -> Result<String> {
     Ok(serde_json::to_string(&figures)?)
 }
 
-/// Does one thing so many times and says nothing: for callgrind, where the difference of two runs counts.
+/// Repeats one operation this many times without output: for callgrind, where the difference of two runs counts.
 pub fn times(what: &str, times: &str) -> Result<String> {
     let times: usize = times.parse()?;
     match what {
@@ -181,7 +180,7 @@ fn judgement(resolved: &ResolvedPlan, trace: &Trace) -> model::Judgement {
     lang::judge(resolved, &evidence)
 }
 
-/// Which specs and claims do not pass, where all should.
+/// Renders the specs and claims that do not pass, where all should.
 fn why(resolved: &ResolvedPlan, trace: &Trace) -> String {
     let judgement = judgement(resolved, trace);
     let specs = judgement.specs.iter().filter(|it| it.verdict != Verdict::Passed);
@@ -191,7 +190,7 @@ fn why(resolved: &ResolvedPlan, trace: &Trace) -> String {
     lines.join("\n")
 }
 
-/// One pass over all spans: the hash, and how many bytes went in.
+/// Hashes all spans in one pass: returns the hash, and the number of hashed bytes.
 fn hash(trace: &Trace) -> (u64, u64) {
     let mut hash = Xxh3::new();
     let mut bytes = 0;
@@ -228,7 +227,7 @@ fn hash_value(value: ValueRef<'_>, update: &mut dyn FnMut(&[u8])) {
     }
 }
 
-/// What one repetition takes of the CPU, in nanoseconds.
+/// Returns the CPU time of one repetition, in nanoseconds.
 fn repeat(mut work: impl FnMut()) -> Result<f64> {
     let began = cpu_ns()?;
     let mut times = 0_u32;
@@ -242,7 +241,7 @@ fn repeat(mut work: impl FnMut()) -> Result<f64> {
     }
 }
 
-/// What this thread has had of the CPU, in nanoseconds.
+/// Returns the CPU time of this thread, in nanoseconds.
 fn cpu_ns() -> Result<f64> {
     let figures = fs::read_to_string("/proc/thread-self/schedstat")?;
     Ok(figures.split_whitespace().next().context("a figure")?.parse()?)

@@ -1,6 +1,6 @@
-//! What a span costs in memory: the layout of `model::Trace` beside the structs that prost decodes into.
+//! The memory cost of a span: the layout of `model::Trace` compared with the structs that prost decodes into.
 //!
-//! Each is filled in a process of its own, so that neither gets what the other gave back.
+//! Each is filled in its own process, so that neither reuses memory that the other freed.
 
 use std::{fs, hint::black_box};
 
@@ -16,14 +16,14 @@ use tokio::process::Command;
 
 use crate::table::Row;
 
-/// The size that the layout is made for.
+/// The size that the layout is designed for.
 const SPANS: u64 = 1_000_000;
 /// Spans of one message.
 const BATCH: u64 = 500;
-/// Processes that take part in the trace.
+/// Services in the trace.
 const SERVICES: u64 = 3;
 
-/// Measures both in processes of their own.
+/// Measures both, each in its own process.
 pub async fn measure() -> Result<Vec<Row>> {
     let wire = (0..SPANS / BATCH).map(|batch| message(batch).len()).sum::<usize>();
     let model = alone("layout:model").await?;
@@ -39,7 +39,7 @@ pub async fn measure() -> Result<Vec<Row>> {
     ])
 }
 
-/// Fills one of the two, and tells by how many bytes the process grew.
+/// Fills one of the two, and returns by how many bytes the process grew.
 pub fn fill(kind: &str) -> Result<f64> {
     let before = resident()?;
     let after = match kind {
@@ -73,7 +73,7 @@ async fn alone(name: &str) -> Result<f64> {
     Ok(String::from_utf8(output.stdout)?.trim().parse()?)
 }
 
-/// Bytes of this process in memory.
+/// Returns the resident memory of this process in bytes.
 pub(crate) fn resident() -> Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with("VmRSS:")).context("a resident size")?;
@@ -81,7 +81,7 @@ pub(crate) fn resident() -> Result<f64> {
     Ok(kibibytes * 1024.0)
 }
 
-/// One export of a service: spans with eight attributes of every plain kind and one event.
+/// Encodes one export of a service: spans with eight attributes of every plain kind and one event.
 fn message(batch: u64) -> Vec<u8> {
     let service = batch % SERVICES;
     let resource = Resource {

@@ -1,7 +1,7 @@
-//! What is measured, and the real parts it is measured on.
+//! The benchmarks, and the real parts that they run on.
 //!
-//! [`parts`] starts a real database, Collector, server and instrumented target for one test or bench, and ends
-//! them with it. Deliberately absent: mocks, and any figure that was not measured in the run that prints it.
+//! [`parts`] starts a real database, Collector, server and instrumented target for one test or benchmark, and stops them with it.
+//! Deliberately absent: mocks, and any figure that was not measured in the run that prints it.
 
 pub mod compat;
 pub mod decode;

@@ -1,4 +1,4 @@
-//! `cargo xtask bench NAME`: prints a table, and as its last line JSON.
+//! `cargo xtask bench NAME`: prints a table, and JSON as its last line.
 
 use std::process::ExitCode;
 
@@ -24,8 +24,8 @@ fn main() -> ExitCode {
 
 fn run(arguments: &[String]) -> Result<String> {
     let (name, rest) = arguments.split_first().map_or(("", arguments), |(name, rest)| (name, rest));
-    // Processes of their own, of which a bench compares several or kills some, choose a runtime themselves; `cargo xtask
-    // compat` and `prove` need none.
+    // Subprocesses, of which a benchmark compares several or kills some, choose a runtime themselves; `cargo xtask compat` and
+    // `prove` need none.
     match (name, rest) {
         ("telemetry:emit", [order]) => return telemetry::emit(order),
         ("telemetry:fault", [order]) => return telemetry::faults::child(order),

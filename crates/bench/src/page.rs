@@ -1,7 +1,7 @@
-//! How fast the page of a report opens: ten thousand spans in a real browser.
+//! The time to open a report's page: ten thousand spans in a real browser.
 //!
-//! The page itself notes when all of it was laid out, counted from the moment it was asked for; Chromium, without a
-//! window, hands back what became of it.
+//! The page itself records when its layout was complete, counted from the request; Chromium runs headless and returns the
+//! resulting document.
 
 use std::{fs, path::Path};
 
@@ -17,22 +17,22 @@ use crate::{
     table::{Goal, Row, median},
 };
 
-/// Spans of the trace that is drawn.
+/// Spans of the rendered trace.
 pub const SPANS: usize = 10_000;
-/// In which time the page has to be there, in milliseconds.
+/// The upper bound of the time until the page is rendered, in milliseconds.
 pub const OPEN_MS_MAX: f64 = 1_000.0;
 const ROUNDS: usize = 7;
 
-/// What became of a page in the browser.
+/// The result of a page in the browser.
 #[derive(Clone, Copy, Debug)]
 pub struct PageLoad {
-    /// From asking for the page until all of it was laid out.
+    /// The time from the request until the layout was complete.
     pub drawn_ms: f64,
-    /// Rows of waterfalls that are drawn: those in view.
+    /// The rendered rows of waterfalls: those in view.
     pub rows: usize,
 }
 
-/// Opens the page several times; with an argument, a picture of it goes to that file.
+/// Opens the page several times; with an argument, writes a screenshot to that file.
 pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join("report.html");
@@ -58,7 +58,7 @@ pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
     ])
 }
 
-/// The page of a test that fails on a trace of so many spans.
+/// Renders the page of a test that fails on a trace of this many spans.
 pub fn page(spans: usize) -> Result<String> {
     let trace = traffic::trace(spans)?;
     let (planned, _) = lang::plans(&Text::new("checkout.yaml", TEST));
@@ -95,7 +95,7 @@ pub fn page(spans: usize) -> Result<String> {
     Ok(report::html(&[outcome], &[Some(waterfall)]))
 }
 
-/// Opens a page, and reads what the browser made of it.
+/// Opens a page, and parses the resulting document.
 pub async fn open(file: &Path) -> Result<PageLoad> {
     let made = chromium(file, &["--dump-dom"]).await?;
     let drawn = made.split_once("data-drawn-ms=\"").and_then(|(_, rest)| rest.split_once('"'));
@@ -106,7 +106,7 @@ pub async fn open(file: &Path) -> Result<PageLoad> {
 async fn chromium(file: &Path, arguments: &[&str]) -> Result<String> {
     let profile = tempfile::tempdir()?;
     let output = Command::new("chromium")
-        // Root has no sandbox, and CI is often root; the page is ours.
+        // Root has no sandbox, and CI often runs as root; the page is our own.
         .args(["--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"])
         .arg(format!("--user-data-dir={}", profile.path().display()))
         .args(arguments)

@@ -1,7 +1,7 @@
-//! Real parts, started for one test or bench and ended with it.
+//! Real parts, started for one test or benchmark and stopped with it.
 //!
-//! Where Postgres listens and where the Collector's binary lies is told by the environment that
-//! `cargo xtask services env` prints.
+//! The environment variables that `cargo xtask services env` prints state where Postgres listens and where the Collector's binary
+//! is.
 
 mod api;
 mod cluster;
@@ -31,11 +31,12 @@ pub use server::{CommandResult, Server, qualitytrace};
 pub use sink::{Sink, SinkData, SpanId, unix_nanos};
 pub use target::{TEST_THAT_FIRES_NOTHING, Target};
 
-/// Where ports are looked for: below those that systems give to connections. A port that somebody tries to connect to
-/// while nobody listens on it could otherwise be given to that very connection, which then talks to itself.
+/// The range of ports that are tried: below the ephemeral ports of the system. Otherwise a connection to a port without a
+/// listener could get that very port as its own, and would then talk to itself.
 const PORTS: std::ops::Range<u16> = 10_000..32_000;
 
-/// A Collector with this configuration, in a folder that is there as long as it is, once it listens on these ports.
+/// Starts a Collector with this configuration, in a folder that exists as long as it does, and waits until it listens on these
+/// ports.
 pub(crate) async fn collector_of(
     configuration: &str,
     ports: &[u16],
@@ -45,7 +46,7 @@ pub(crate) async fn collector_of(
     Ok((collector::start(folder.path(), ports).await?, folder))
 }
 
-/// A setting of the environment; the error says how to come by it.
+/// Returns an environment variable; the error explains how to set it.
 #[expect(clippy::disallowed_methods, reason = "the environment enters tests and benches here")]
 pub fn setting(name: &str) -> Result<String> {
     std::env::var(name).with_context(|| {
@@ -56,16 +57,16 @@ pub fn setting(name: &str) -> Result<String> {
     })
 }
 
-/// A port that is free now and stays so while nobody listens on it.
+/// Returns a port that is free now and stays so until it is bound.
 pub fn free_port() -> Result<u16> {
     free_ports(1)
 }
 
-/// The first of so many ports in a row that are free now.
+/// Returns the first of this many consecutive ports that are free now.
 pub fn free_ports(row: u16) -> Result<u16> {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let count = PORTS.end - PORTS.start - row;
-    // Processes that run at the same time look in different places.
+    // Concurrent processes start at different ports.
     let first = (std::process::id() % u32::from(count / 64)) as u16 * 64;
     for _ in 0..count {
         let next = NEXT.fetch_add(row, Ordering::Relaxed);

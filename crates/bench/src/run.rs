@@ -1,7 +1,7 @@
-//! `qualitytrace run` as its user meets it: how soon the verdict follows the last span, and what a big trace costs.
+//! `qualitytrace run` from its user's view: the time from the last span to the verdict, and the cost of a big trace.
 //!
-//! The binary runs against its own demo and against systems of ours that send what a figure needs; all of them are
-//! processes of their own. What is told of a run is read from its JSON report.
+//! The binary runs against its own demo and against our systems that send the spans that a figure needs; all of them are separate
+//! processes. The figures of a run are read from its JSON report.
 
 mod big;
 mod command;
@@ -20,7 +20,7 @@ pub(crate) use command::listening;
 pub use system::serve;
 
 /// Measures all, or one part: `latency`, `linger`, `suite`, `big`, `services`, `idle`. `--short` repeats less; `--binary PATH`
-/// measures that one.
+/// measures that binary.
 pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
     let mut words: Vec<&str> = rest.iter().map(String::as_str).collect();
     let binary = match words.iter().position(|word| *word == "--binary") {

@@ -1,8 +1,7 @@
-//! A server as its operator meets it: a thousand runs at once, a long history, and nothing to do.
+//! A server from its operator's view: a thousand concurrent runs, a long history, and idle.
 //!
-//! The built binary, a Postgres of its own with the settings that it comes with, the demo and a Collector are processes of
-//! their own. What processes had of the CPU is read from `/proc`, what statements took from Postgres and from the server's
-//! own metrics.
+//! The built binary, its own Postgres with the default settings, the demo and a Collector are separate processes. CPU times of
+//! processes are read from `/proc`, times of statements from Postgres and from the server's own metrics.
 
 mod footprint;
 mod foreign;
@@ -26,8 +25,8 @@ use crate::{
     table::{Goal, Row},
 };
 
-/// Measures all, or one part: `footprint`, `load`, `history`, `foreign`. `--short` does less of it; `--binary PATH` measures
-/// that one.
+/// Measures all, or one part: `footprint`, `load`, `history`, `foreign`. `--short` does less; `--binary PATH` measures that
+/// binary.
 pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
     let mut words: Vec<&str> = rest.iter().map(String::as_str).collect();
     let binary = match words.iter().position(|word| *word == "--binary") {
@@ -62,7 +61,7 @@ pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The plans of a short history; an error is one that is not good.
+/// Explains the plans on a short history; a bad plan is an error.
 pub async fn plans(binary: &Path) -> Result<Vec<StatementPlan>> {
     History::make(binary, true).await?.explain().await
 }

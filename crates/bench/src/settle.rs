@@ -1,12 +1,12 @@
-//! `cargo xtask prove settle`: a million runs whose truth is known, on a virtual clock.
+//! `cargo xtask prove settle`: a million runs with a known truth, on a virtual clock.
 //!
-//! Systems are drawn by chance (`system`), and each is run several times with what the runs before have learned of it.
-//! A run is a request through the system (`play`), whose spans travel through batches and chaos (`travel`) to the
-//! real `runner::run` (`stage`). What it decides is held against what truly happened (`referee`). The number of a
-//! run decides all of it: `--seed N` plays the run N again and tells its story.
+//! Systems are generated at random (`system`), and each is run several times with the learned profile of its earlier runs. A run
+//! is a request through the system (`play`); its spans travel through batches and chaos (`travel`) to the real `runner::run`
+//! (`stage`). Its decision is checked against the truth (`referee`). The number of a run determines all of it: `--seed N`
+//! reproduces the run N and prints its story.
 //!
-//! `real` plays some of it with real processes in real time, as a test. Deliberately absent: HTTP between the services;
-//! what travels there has no part in when a trace is whole.
+//! `real` runs some of it with real processes in real time, as a test. Deliberately absent: HTTP between the services; the
+//! requests between them do not affect when a trace is complete.
 
 mod chance;
 mod crowd;
@@ -61,17 +61,17 @@ const RUNS_OF_SYSTEM: u64 = 50;
 const RUNS_OF_SYSTEM_SHORT: u64 = 10;
 /// Tests of one system.
 const TESTS: usize = 5;
-/// Requests that are played to see what is usual.
+/// Requests that are played to see the usual behavior.
 const USUAL: usize = 12;
-/// Runs during which others call the same system, in percent.
+/// Runs during which other clients call the same system, in percent.
 const NOISY: usize = 2;
 
-/// What is told of a proof that failed.
+/// The message of a failed proof.
 const WRONG: &str = "runs were wrong, see their seeds";
 
-/// Proves with a million runs, with `--short` with a few thousand, with `--runs N` so many, with `--real` with two hundred
-/// in real time; `--seed N` tells of one. `--faults` plants each fault of the engine and has to find it, `--fault NAME`
-/// plants one for whatever follows.
+/// Proves with a million runs, with `--short` with a few thousand, with `--runs N` with N, with `--real` with two hundred in real
+/// time; `--seed N` prints the story of one. `--faults` plants each fault of the engine and has to find it, `--fault NAME` plants
+/// one for the following arguments.
 pub fn prove(arguments: &[String]) -> Result<String> {
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
     let (is_planted, words) = match words.as_slice() {
@@ -98,31 +98,31 @@ pub fn prove(arguments: &[String]) -> Result<String> {
         }
     };
     let text = table::render("prove settle", &tally.rows());
-    // The figures are worth most where they are bad, and stay the last line.
+    // The figures are most useful when they are bad, and stay the last line.
     ensure!(tally.is_right(), "{WRONG}\n{text}");
     let is_long = words.is_empty() && !is_planted;
     ensure!(!is_long || tally.is_conclusive(), "too many were inconclusive\n{text}");
     Ok(text)
 }
 
-/// How far systems are played.
+/// How many runs of a system are played.
 #[derive(Clone, Copy)]
 struct Extent {
-    /// Runs of one system, the first of them without anything learned.
+    /// Runs of one system, the first of them without a learned profile.
     of_system: u64,
-    /// One wrong run is all that is looked for.
+    /// Whether to stop at the first wrong run.
     is_over_when_wrong: bool,
 }
 
 const LONG: Extent = Extent { of_system: RUNS_OF_SYSTEM, is_over_when_wrong: false };
 const SHORT: Extent = Extent { of_system: RUNS_OF_SYSTEM_SHORT, is_over_when_wrong: false };
 
-/// Runs a few thousand, of many systems each of which is little known, on all cores.
+/// Runs a few thousand, of many systems with few runs each, on all cores.
 pub fn short() -> Result<SettleTally> {
     runs_of(RUNS_SHORT, SHORT)
 }
 
-/// Runs so many, on all cores.
+/// Runs this many, on all cores.
 fn runs_of(runs: u64, extent: Extent) -> Result<SettleTally> {
     let (next, all) = (AtomicU64::new(0), Mutex::new(SettleTally::default()));
     let systems = runs.div_ceil(extent.of_system);
@@ -157,14 +157,14 @@ fn runs_of(runs: u64, extent: Extent) -> Result<SettleTally> {
     Ok(tally)
 }
 
-/// A clock that stands still unless everybody waits.
+/// Returns a runtime with a clock that advances only while all tasks wait.
 fn virtual_clock() -> Result<Runtime> {
     Ok(Builder::new_current_thread().enable_time().start_paused(true).build()?)
 }
 
-/// A run and what is to be said of it.
+/// A run and its ruling.
 pub(crate) struct Run<'a, 's> {
-    /// Which plays it again.
+    /// The seed that reproduces it.
     seed: u64,
     weather: Weather,
     case: SettleCase<'a, 's>,
@@ -235,7 +235,7 @@ fn script<'s>(system: &'s System, tests: &'s [Test], dice: &mut Dice) -> (Weathe
 mod tests {
     use super::*;
 
-    /// A run that is told that nobody sends late, and nobody else sends at all, does not wait; the referee finds it.
+    /// A run with a false learned profile (no service is late, and no peer sends spans) does not wait; the referee finds it.
     #[test]
     fn a_hasty_run_is_found_wrong() {
         let (mut dice, keys) = (Dice::new(7), stage::keys());

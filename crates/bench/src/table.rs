@@ -1,21 +1,21 @@
-//! The form of every bench: a table for people, then one line of JSON for programs.
+//! The output of every benchmark: a table for readers, then one line of JSON for programs.
 
 use serde_json::json;
 
 /// One figure.
 #[derive(Clone, Debug)]
 pub struct Row {
-    /// What was measured.
+    /// The name of the figure.
     pub name: String,
-    /// The figure.
+    /// Its value.
     pub value: f64,
     /// Its unit.
     pub unit: &'static str,
-    /// What it should reach, and whether it did.
+    /// Its goal; the table shows whether it was met.
     pub goal: Option<Goal>,
 }
 
-/// What a figure should reach.
+/// The goal of a figure.
 #[derive(Clone, Copy, Debug)]
 pub enum Goal {
     /// At most this.
@@ -24,7 +24,7 @@ pub enum Goal {
     AtLeast(f64),
 }
 
-/// The table, and as its last line the JSON.
+/// Renders the table, with the JSON as its last line.
 pub fn render(bench: &str, rows: &[Row]) -> String {
     let width = rows.iter().map(|row| row.name.chars().count()).max().unwrap_or_default();
     let mut text = String::new();
@@ -67,7 +67,7 @@ impl std::fmt::Display for Goal {
     }
 }
 
-/// The middle of several figures.
+/// Returns the median of several figures.
 pub fn median(mut values: Vec<f64>) -> f64 {
     values.sort_by(f64::total_cmp);
     values.get(values.len() / 2).copied().unwrap_or(f64::NAN)

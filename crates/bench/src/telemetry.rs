@@ -1,8 +1,8 @@
-//! What telemetry loses, and what it costs: the stock exporters beside ours, before a real Collector.
+//! Losses and cost of telemetry: the stock exporters compared with ours, in front of a real Collector.
 //!
-//! The Collector sends on to a sink that counts, without queue or retry, so what it acknowledges has been counted; the
-//! emitter is a process of its own that writes down each span that has ended, so what it owes outlives a kill.
-//! Every subject has a Collector and a sink of its own, which is why several can be measured at the same time.
+//! The Collector forwards to a sink that counts, without queue or retry, so every acknowledged span has been counted; the emitter
+//! is its own process that writes each ended span to a file, so the list of expected spans survives a kill. Every subject has its
+//! own Collector and sink, so several can be measured concurrently.
 
 pub mod cost;
 mod emit;
@@ -31,25 +31,25 @@ pub use subject::{
     Transport, Within,
 };
 
-/// The figures, each group under the name that `--only` takes, the quick ones first.
+/// The figures, each group under its name for `--only`, the quick ones first.
 const FIGURES: &[&str] =
     &["cost", "current-thread", "never-up", "reload", "kill", "kill-away", "outage"];
 
-/// What `--faults` measures instead; each has its arm in `rows`.
+/// The groups of `--faults`; each has its arm in `rows`.
 const FAULTS: &[&str] = faults::NAMES;
 
-/// What is asked for.
+/// The parsed arguments.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct TelemetryArgs {
     /// Short outages and few kills.
     short: bool,
-    /// One group alone.
+    /// Only one group.
     only: Option<String>,
-    /// The faults instead of the figures.
+    /// The faults in place of the figures.
     faults: bool,
 }
 
-/// Measures what the arguments ask for; `program` is this one, which is also the emitter's.
+/// Measures the requested groups; `program` is this binary, which also runs as the emitter.
 pub async fn measure(program: &Path, arguments: &[String]) -> Result<Vec<Row>> {
     let asked = read(arguments)?;
     let groups = if asked.faults { FAULTS } else { FIGURES };
@@ -100,7 +100,7 @@ fn names() -> String {
     [FIGURES, FAULTS].concat().join(", ")
 }
 
-/// A line for those who wait: the table comes last.
+/// Prints a progress line: the table comes last.
 #[expect(clippy::print_stderr, reason = "a long bench says what it is doing")]
 fn progress(line: &str) {
     eprintln!("{line}");

@@ -1,4 +1,4 @@
-//! The whole thread: how long a server takes to be ready, and a verdict to follow the last span.
+//! The complete path of a run: the time until a server is ready, and the time from the last span to the verdict.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -15,10 +15,10 @@ use crate::{
 
 /// Repetitions, of which the median counts.
 const ROUNDS: usize = 9;
-/// The quiet that the measured test asks for.
+/// The quiet period of the measured test.
 const QUIET: Duration = Duration::from_millis(50);
 
-/// Measures, and gives one row for each figure.
+/// Measures, and returns one row for each figure.
 pub async fn measure() -> Result<Vec<Row>> {
     let binary = Server::binary_beside_this()?;
     let (first, ready) = starts(&binary).await?;
@@ -40,7 +40,7 @@ pub async fn measure() -> Result<Vec<Row>> {
 struct ThreadFigures {
     /// Milliseconds from the last arrival to the verdict, each round.
     verdict: Vec<f64>,
-    /// Milliseconds of the whole `qualitytrace run`, each round.
+    /// Milliseconds of the complete `qualitytrace run`, each round.
     command: Vec<f64>,
 }
 
@@ -96,7 +96,7 @@ async fn rounds(binary: &Path, target: &Target, arguments: &[&str]) -> Result<Th
     Ok(figures)
 }
 
-/// Silence until the decision, and the judging after it; a server then records it, which is not in this.
+/// Returns the silence until the decision, plus the judging; the time in which a server then stores the verdict is not included.
 fn last_span_to_verdict(outcome: &Outcome) -> Result<f64> {
     let settlement = outcome.settlement.as_ref().context("a trace was asked for")?;
     let silent = settlement.silent_ns.context("spans came")?;

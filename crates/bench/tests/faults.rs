@@ -1,12 +1,12 @@
-//! Everything that may go wrong around telemetry, in short: nothing is lost, and every count adds up.
+//! Faults around telemetry, in short form: nothing is lost, and every count adds up.
 //!
-//! The bench does the same at length. Some faults mount a disk of their own and need root; without it they fail.
+//! The benchmark runs the same in long form. Some faults mount their own disk and need root; without it they fail.
 
 use std::path::PathBuf;
 
 use bench::telemetry::faults::{self, Ground};
 
-/// One test for each fault; all of them stand here, or the last test fails.
+/// Defines one test for each fault; the list must be complete, or the last test fails.
 macro_rules! faults {
     ($($test:ident: $name:literal,)*) => {
         $(

@@ -1,10 +1,11 @@
-//! The language and a second reading of its reference agree, in short; `cargo xtask prove referee` has many more cases.
+//! The language and a second implementation of its reference agree, in short form; `cargo xtask prove referee` has many more
+//! cases.
 
 use bench::lang::referee;
 
-/// Traces, each with several questions, which are asked three times.
+/// Traces, each with several questions, which are evaluated three times.
 const CASES: u64 = 250;
-/// Fewer verdicts than these would prove little.
+/// The lower bound of verdicts: fewer would prove little.
 const VERDICTS_MIN: u64 = 5_000;
 
 #[test]

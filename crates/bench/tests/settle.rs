@@ -1,5 +1,5 @@
-//! No verdict is wrong, in short: some thousand runs on a virtual clock, and some hundred of real processes in real
-//! time. `cargo xtask prove settle` has a million of the former.
+//! No verdict is wrong, in short form: some thousand runs on a virtual clock, and some hundred of real processes in real time.
+//! `cargo xtask prove settle` runs a million of the former.
 
 use std::path::Path;
 

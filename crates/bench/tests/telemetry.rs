@@ -1,6 +1,6 @@
-//! What is promised of telemetry, in short: nothing is lost through an outage, and next to nothing by a kill.
+//! The promises of telemetry, in short form: nothing is lost through an outage, and almost nothing by a kill.
 //!
-//! The bench measures the same at length, beside the stock exporters.
+//! The benchmark measures the same in long form, compared with the stock exporters.
 
 use std::{path::Path, time::Duration};
 

@@ -1,5 +1,5 @@
-//! A program of somebody else, with the features that it asked for: no `tracing`, and nothing from this repository's own
-//! table of dependencies. That it compiles is all that it is for.
+//! A program outside this workspace, with the features that it selected: no `tracing`, and nothing from this repository's own
+//! dependency table. Its only purpose is to compile.
 
 use std::{
     error::Error,
@@ -23,7 +23,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let plan = plan(&path)?;
     write!(io::stdout(), "{}", config::describe(&plan))?;
 
-    // Whoever has exporters gives them their roles; a tracer needs none.
+    // A program with exporters assigns their roles; a tracer needs none.
     let own = plan.exporters.first().map(|exporter| exporter.name.clone());
     let mut host = Host::new("outside/0.0");
     host.resource.push(KeyValue::new("deployment.environment.name", "test"));

@@ -1,7 +1,7 @@
-//! The OpenTelemetry Collector: built with its own builder from a manifest, because no package registry has it ready.
+//! The OpenTelemetry Collector: built with its own builder from a manifest, because no package registry offers it ready to use.
 //!
-//! The service is one Collector that writes all it receives to a file. Tests that must stop, kill or configure one
-//! start their own from the same program, whose path is among the variables.
+//! The service is one Collector that writes everything it receives to a file. Tests that must stop, kill or configure a Collector
+//! start their own from the same program; a variable holds its path.
 
 use std::{
     fs,
@@ -80,7 +80,7 @@ service:
     }
 }
 
-/// The Collector's program, built now if this machine does not have it.
+/// Returns the path of the Collector, and builds it if this machine does not have it.
 fn program(machine: &Machine) -> Result<PathBuf> {
     let key = format!("collector-{VERSION}-{:08x}", fingerprint(MANIFEST.as_bytes()) >> 32);
     let bin = cache::install(&machine.cache, &key, &[PROGRAM], |part| build(machine, &key, part))?;
@@ -104,7 +104,7 @@ fn build(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     cache::remove(&part.join("builder"))
 }
 
-/// A path as a YAML string in the Collector's configuration, where `$` starts a variable.
+/// Encodes a path as a YAML string in the Collector's configuration, where `$` starts a variable.
 fn yaml(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "''").replace('$', "$$"))
 }

@@ -1,6 +1,6 @@
-//! Programs that hold the API against its document: schemathesis, and a TypeScript client that is generated and compiled.
+//! Programs that check the API against its document: schemathesis, and a TypeScript client that is generated and compiled.
 //!
-//! Each is installed from its language's ordinary registry, at the versions that stand in `tests/contract`.
+//! Each is installed from its language's standard registry, at the versions that `tests/contract` pins.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ fn schemathesis(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     launcher(part, "venv/bin/python -m schemathesis.cli --config-file schemathesis.toml \"$@\"")
 }
 
-/// A program that takes the API's document and an empty folder, and compiles a client there.
+/// Creates a program that takes the API's document and an empty folder, and compiles a client there.
 fn typescript(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     node_packages(machine, key, part)?;
     launcher(part, "sh compile.sh \"$@\"")

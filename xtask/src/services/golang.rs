@@ -1,4 +1,4 @@
-//! Go, as the parts that are written in it are built.
+//! Go, which builds the services that are written in it.
 
 use std::{
     path::{Path, PathBuf},
@@ -9,10 +9,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::{machine::Machine, packages, spawn};
 
-/// The oldest Go, as the second number of its version, that fetches a newer one when a module asks for it.
+/// The oldest Go, as the second number of its version, that downloads a newer one when a module requires it.
 const GO_MINOR_MIN: u32 = 21;
 
-/// A Go that can build, and the folder in which it does.
+/// A Go toolchain that can build, and its working folder.
 pub(super) struct Go<'a> {
     machine: &'a Machine,
     folder: &'a Path,
@@ -21,13 +21,13 @@ pub(super) struct Go<'a> {
 }
 
 impl<'a> Go<'a> {
-    /// Finds Go, installing it where there is none. Its output goes to a log that is named like the part.
+    /// Finds Go, and installs it if it is missing. Its output goes to a log that is named like the part.
     pub(super) fn find(machine: &'a Machine, part: &str, folder: &'a Path) -> Result<Self> {
         if machine.in_path("go").is_none() {
             let why = format!("{part}: no `go` is here to build it");
             packages::install(machine, "golang-go", &why, None)?;
         }
-        // Distributions switch the fetching of a newer Go off.
+        // Distributions disable the download of a newer Go.
         let ask = |name: &str| {
             let mut go = Command::new("go");
             spawn::output(go.args(["env", name]).current_dir(folder).env("GOTOOLCHAIN", "auto"))
@@ -38,7 +38,7 @@ impl<'a> Go<'a> {
         Ok(Self { machine, folder, proxy, log })
     }
 
-    /// A folder that Go knows by this name, such as `GOMODCACHE`.
+    /// Returns a folder by the name of its Go variable, such as `GOMODCACHE`.
     pub(super) fn env(&self, name: &str) -> Result<PathBuf> {
         let mut go = Command::new("go");
         spawn::output(go.args(["env", name]).current_dir(self.folder)).map(PathBuf::from)
@@ -54,9 +54,9 @@ impl<'a> Go<'a> {
     }
 }
 
-/// Refuses a Go that could neither build the part nor fetch one that can.
+/// Rejects a Go that can neither build the part nor download one that can.
 fn check(part: &str, version: &str) -> Result<()> {
-    // A release says `go1.26.8`, an unreleased one `devel go1.27-5a3b…`, and one before 1.16 nothing.
+    // A release reports `go1.26.8`, an unreleased one `devel go1.27-5a3b…`, and one before 1.16 nothing.
     let minor = version.split("go1.").nth(1).map(|rest| {
         rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap_or(0)
     });
@@ -70,7 +70,7 @@ fn check(part: &str, version: &str) -> Result<()> {
     Ok(())
 }
 
-/// The registries without the fallback to the authors' own hosts, which makes every miss a long wait.
+/// Returns the registries without the fallback to the authors' own hosts, which makes every miss a long wait.
 fn without_direct(proxies: &str) -> String {
     let kept = proxies.strip_suffix(",direct").or_else(|| proxies.strip_suffix("|direct"));
     kept.unwrap_or(proxies).to_owned()

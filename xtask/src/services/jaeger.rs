@@ -1,7 +1,7 @@
-//! Jaeger v2, a store of traces: built from its Go module, because no package registry has it ready.
+//! Jaeger v2, a trace store: built from its Go module, because no package registry offers it ready to use.
 //!
-//! The build takes ten minutes on two cores. It is done only for a person who names the service; everything else uses it
-//! where the cache has it.
+//! The build takes ten minutes on two cores. It runs only for a user who names the service; all other commands use it if the
+//! cache has it.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ use crate::{cache, machine::Machine};
 
 pub(super) struct Jaeger;
 
-/// Of the Go module. Its `cmd/jaeger` is Jaeger v2.
+/// The Go module. Its `cmd/jaeger` is Jaeger v2.
 const MODULE: &str = "github.com/jaegertracing/jaeger";
 const VERSION: &str = "v1.76.0";
 
@@ -69,19 +69,19 @@ impl Service for Jaeger {
     }
 }
 
-/// Its folder in the cache.
+/// Returns the name of its folder in the cache.
 pub(super) fn key() -> String {
     format!("jaeger-{VERSION}")
 }
 
-/// Its program, built now if this machine does not have it.
+/// Returns the path of its program, and builds it if this machine does not have it.
 fn program(machine: &Machine) -> Result<PathBuf> {
     let key = key();
     let bin = cache::install(&machine.cache, &key, &[PROGRAM], |part| build(machine, &key, part))?;
     Ok(bin.join(PROGRAM))
 }
 
-/// Builds in a copy of the module: only there the checksums of its own `go.sum` count.
+/// Builds in a copy of the module: only there Go applies the checksums of the module's own `go.sum`.
 fn build(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     let go = Go::find(machine, key, part)?;
     eprintln!(

@@ -1,6 +1,6 @@
-//! Keycloak, an identity provider: its distribution from Maven Central, built once for a database in memory.
+//! Keycloak, an identity provider: its distribution from Maven Central, built once for an in-memory database.
 //!
-//! It starts with the realm of `keycloak-realm.json`, whose people and client the tests know.
+//! It starts with the realm of `keycloak-realm.json`, with users and a client that the tests know.
 
 use std::{
     fs,
@@ -22,7 +22,7 @@ pub(super) struct Keycloak;
 
 const VERSION: &str = "26.0.8";
 const REALM: &str = include_str!("keycloak-realm.json");
-/// In the folder of the distribution, once it is built.
+/// The script in the folder of the distribution, once it is built.
 const PROGRAM: &str = "kc.sh";
 
 impl Service for Keycloak {
@@ -45,7 +45,7 @@ impl Service for Keycloak {
         command
             .args(["start", "--optimized", "--import-realm", "--cache=local"])
             .args(["--http-enabled=true", "--hostname-strict=false", "--http-host=127.0.0.1"])
-            // Else the database is gone with the last idle connection to it.
+            // Without it the database is deleted with the last idle connection to it.
             .arg("--db-url=jdbc:h2:mem:keycloak;NON_KEYWORDS=VALUE;DB_CLOSE_DELAY=-1")
             .arg(format!("--http-port={}", http.port()))
             .arg(format!("--http-management-port={}", management.port()))
@@ -67,12 +67,12 @@ impl Service for Keycloak {
     }
 
     fn ready_within(&self) -> Duration {
-        // A Java program of 150 MB, on a machine that is busy.
+        // A Java program of 150 MB, on a busy machine.
         Duration::from_secs(240)
     }
 }
 
-/// Its folder, installed now if this machine does not have it.
+/// Returns its folder, and installs it if this machine does not have it.
 fn home(machine: &Machine) -> Result<PathBuf> {
     let key = format!("keycloak-{VERSION}-{:08x}", fingerprint(REALM.as_bytes()) >> 32);
     let bin = cache::install(&machine.cache, &key, &[PROGRAM], |part| install(&key, part))?;
@@ -105,7 +105,7 @@ fn install(key: &str, part: &Path) -> Result<()> {
     spawn::run(script(part).args(["build", "--db=dev-mem"]))
 }
 
-/// Its script, which becomes the program where nothing is left to be built.
+/// Returns its start script, which executes the server directly once the distribution is built.
 fn script(home: &Path) -> Command {
     let mut command = Command::new(home.join("bin").join(PROGRAM));
     command.env("JAVA_OPTS_APPEND", "-Xms64m -Xmx512m");

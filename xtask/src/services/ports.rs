@@ -1,4 +1,4 @@
-//! Free loopback ports, and whether someone answers there.
+//! Free loopback ports, and checks whether a server responds there.
 
 use std::{
     io::{Read, Write},
@@ -10,7 +10,7 @@ use anyhow::{Context, Result};
 
 const ANSWER_WITHIN: Duration = Duration::from_secs(1);
 
-/// Loopback addresses that nobody listens on now; all different, because all are held until the last is found.
+/// Returns loopback addresses that are free now; all different, because all stay bound until the last is found.
 pub(super) fn free<const N: usize>() -> Result<[SocketAddr; N]> {
     let mut held = Vec::with_capacity(N);
     let mut found = [SocketAddr::from((Ipv4Addr::LOCALHOST, 0)); N];
@@ -22,12 +22,12 @@ pub(super) fn free<const N: usize>() -> Result<[SocketAddr; N]> {
     Ok(found)
 }
 
-/// Whether `GET /` there is answered with 200.
+/// Whether `GET /` there returns status 200.
 pub(super) fn answers(address: SocketAddr) -> bool {
     answers_at(address, "/")
 }
 
-/// Whether `GET` of this path there is answered with 200.
+/// Whether `GET` of this path there returns status 200.
 pub(super) fn answers_at(address: SocketAddr, path: &str) -> bool {
     let status = || {
         let mut stream = TcpStream::connect_timeout(&address, ANSWER_WITHIN)?;

@@ -1,7 +1,7 @@
-//! PostgreSQL: a private cluster for tests, without care for power cuts.
+//! PostgreSQL: a private cluster for tests, without durability across power cuts.
 //!
-//! It has a password, made anew at each start, because every user of the machine can reach loopback and a superuser
-//! can run programs as the server's user. The password never stands on a command line, which every user can read too.
+//! It has a password, generated at each start, because every user of the machine can reach loopback and a superuser can run
+//! programs as the server's user. The password is never on a command line, which every user can read too.
 
 use std::{
     fs::{self, File, Permissions},
@@ -25,19 +25,19 @@ use crate::{
 
 pub(super) struct Postgres;
 
-/// Where Debian and Ubuntu put the servers, one folder per major version.
+/// The folder of the servers on Debian and Ubuntu, with a subfolder for each major version.
 const PACKAGED: &str = "/usr/lib/postgresql";
 
-/// For root alone: a place that another user can reach even when the cache is inside a closed home.
+/// For root only: a folder that another user can reach even when the cache is inside a closed home.
 const REACHABLE: &str = "/var/lib/qualitytrace";
 
-/// Debian's package also creates a cluster and starts it on port 5432, unless it reads this.
+/// Debian's package also creates a cluster and starts it on port 5432, unless it finds this file.
 const NO_CLUSTER: Meanwhile =
     ("/etc/postgresql-common/createcluster.d/qualitytrace.conf", "create_main_cluster = false");
 
 const PASSWORD_BYTES: usize = 16;
 
-/// Speed over durability, and room for many test programs at once.
+/// Settings for speed over durability, and for many concurrent test programs.
 const SETTINGS: &[&str] = &[
     "listen_addresses=127.0.0.1",
     // A socket's path may be at most 107 bytes, which a cache folder can exceed.
@@ -82,7 +82,7 @@ impl Service for Postgres {
                 fs::set_permissions(REACHABLE, Permissions::from_mode(0o755))?;
             }
         }
-        // Both refuse to run as root.
+        // Both programs refuse to run as root.
         let program = |name: &str| {
             let mut command = Command::new(bin.join(name));
             if let Some((uid, gid)) = user {
@@ -105,7 +105,7 @@ impl Service for Postgres {
         command.arg("-D").arg(&cluster).args(["-p", &address.port().to_string()]);
         command.args(SETTINGS.iter().flat_map(|setting| ["-c", setting]));
         let status = cluster.join("postmaster.pid");
-        // The server writes its state into the last line of this file; before that it listens, but refuses.
+        // The server writes its state into the last line of this file; before that it listens, but rejects connections.
         let ready = move || {
             fs::read_to_string(&status)
                 .is_ok_and(|text| text.lines().any(|line| line.trim() == "ready"))
@@ -130,13 +130,13 @@ impl Service for Postgres {
         })
     }
 
-    /// `TERM` would wait for every client to leave.
+    /// `TERM` would wait for every client to disconnect.
     fn stop_signal(&self) -> &'static str {
         "INT"
     }
 }
 
-/// A new password, of characters that mean nothing to a URL or a shell.
+/// Generates a password, of characters without a meaning in a URL or a shell.
 fn password() -> Result<String> {
     let mut bytes = [0; PASSWORD_BYTES];
     File::open("/dev/urandom")
@@ -145,7 +145,7 @@ fn password() -> Result<String> {
     Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
 }
 
-/// Writes what only we and the server's user may read.
+/// Writes a file that only this user and the server's user may read.
 fn write_secret(file: &Path, text: &str, user: Option<(u32, u32)>) -> Result<()> {
     File::options()
         .write(true)
@@ -160,7 +160,7 @@ fn write_secret(file: &Path, text: &str, user: Option<(u32, u32)>) -> Result<()>
     Ok(())
 }
 
-/// The folder of the server's programs: the newest packaged one, else the one in `PATH`.
+/// Returns the folder of the server's programs: the newest packaged one, else the one in `PATH`.
 fn programs(machine: &Machine) -> Option<PathBuf> {
     let versions = fs::read_dir(PACKAGED).into_iter().flatten().flatten();
     let packaged = versions.filter_map(|version| {
@@ -170,13 +170,13 @@ fn programs(machine: &Machine) -> Option<PathBuf> {
     let whole = |bin: &Path| ["initdb", "postgres"].iter().all(|name| bin.join(name).is_file());
     let newest = packaged.filter(|(_, bin)| whole(bin)).max().map(|(_, bin)| bin);
     newest.or_else(|| {
-        // A link in `PATH` stands beside other links; the server looks for its parts beside its own file.
+        // A symlink in `PATH` is beside other symlinks; the server looks for its parts beside its real file.
         let initdb = machine.in_path("initdb")?.canonicalize().ok()?;
         initdb.parent().filter(|bin| whole(bin)).map(Path::to_path_buf)
     })
 }
 
-/// The user and group to become, when we are root.
+/// Returns the user and group to switch to, if this process runs as root.
 fn other_user(machine: &Machine) -> Result<Option<(u32, u32)>> {
     if !machine.is_root() {
         return Ok(None);
@@ -189,7 +189,7 @@ fn other_user(machine: &Machine) -> Result<Option<(u32, u32)>> {
     Ok(Some((number("-u")?, number("-g")?)))
 }
 
-/// Whether any user may go through this folder.
+/// Whether any user may traverse this folder.
 fn is_passable(dir: &Path) -> bool {
     fs::metadata(dir).is_ok_and(|metadata| metadata.permissions().mode() & 0o001 != 0)
 }

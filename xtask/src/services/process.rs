@@ -1,4 +1,4 @@
-//! A process that we started, told apart from any later one that was given the same number.
+//! A process that we started, distinguished from a later one with the same process id.
 
 use std::{fs, process::Command, time::Duration};
 
@@ -9,15 +9,15 @@ use crate::{machine::Clock, spawn};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Process {
     pub(super) pid: u32,
-    /// When it started, in the kernel's ticks since boot. Numbers are given out again; number and start are not.
+    /// When it started, in the kernel's ticks since boot. Process ids are reused; the pair of id and start time is not.
     pub(super) start: u64,
 }
 
 impl Process {
-    /// The process that has this number now; none if it has ended, even if nobody has asked for its exit status yet.
+    /// Returns the process that has this id now; none if it has ended, even before its parent has collected the exit status.
     pub(super) fn of(pid: u32) -> Option<Self> {
         let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-        // The second field is the program's name in brackets and may hold anything, brackets and blanks included.
+        // The second field is the program's name in parentheses and may contain anything, parentheses and spaces included.
         let (_, after_name) = stat.rsplit_once(") ")?;
         let mut fields = after_name.split(' ');
         let state = fields.next()?;
@@ -29,7 +29,7 @@ impl Process {
         Self::of(self.pid) == Some(self)
     }
 
-    /// Ends the process: asks, waits, and kills it if it does not listen.
+    /// Ends the process: sends the signal, waits, and kills it after the timeout.
     pub(super) fn stop(self, clock: &Clock, signal: &str, within: Duration) -> Result<()> {
         for signal in [signal, "KILL"] {
             if self.is_alive() {
@@ -49,7 +49,7 @@ impl Process {
     fn send(self, signal: &str) -> Result<()> {
         let mut kill = Command::new("sh");
         kill.args(["-c", r#"kill -s "$1" "$2""#, "kill", signal]).arg(self.pid.to_string());
-        // It may have ended in between, and that is what was wanted.
+        // It may have ended in between, which is the goal.
         spawn::output(&mut kill)
             .map(drop)
             .or_else(|error| if self.is_alive() { Err(error) } else { Ok(()) })

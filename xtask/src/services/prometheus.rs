@@ -1,6 +1,6 @@
 //! Prometheus and its promtool: those in `PATH`, else the distribution's package, unpacked into the cache.
 //!
-//! The package is not installed, because that starts a server on port 9090. Each test starts a Prometheus of its own.
+//! The package is not installed, because that starts a server on port 9090. Each test starts its own Prometheus.
 
 use std::{
     fs,
@@ -17,7 +17,7 @@ pub(super) const PROMETHEUS: Programs = Programs { name: "prometheus", install, 
 
 const PACKAGE: &str = "prometheus";
 
-/// The folder in the cache. The version is that of the distribution.
+/// The folder in the cache. The distribution determines the version.
 const KEY: &str = "prometheus-package";
 
 /// The programs, and the variables by which tests find them.

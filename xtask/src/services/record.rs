@@ -1,4 +1,4 @@
-//! What is remembered of a running service: one small file of `key value` lines, its passwords among them.
+//! The stored state of a running service: one small file of `key value` lines, which includes its passwords.
 
 use std::{
     fs::{self, File, Permissions},
@@ -22,7 +22,7 @@ pub(super) struct Record {
 const OWNER_ONLY: u32 = 0o600;
 
 impl Record {
-    /// The record in that file; none if there is no file, or one that another version of this program wrote.
+    /// Reads the record of a file; none if there is no file, or another version of this program wrote it.
     pub(super) fn read(file: &Path) -> Option<Self> {
         let text = fs::read_to_string(file).ok()?;
         let (mut pid, mut start, mut address, mut connect) = (None, None, None, None);
@@ -44,7 +44,7 @@ impl Record {
         Some(Self { process, address: address?, connect: connect?, variables })
     }
 
-    /// Writes the record whole or not at all, for the owner's eyes only.
+    /// Writes the record atomically, readable by the owner only.
     pub(super) fn write(&self, file: &Path) -> Result<()> {
         let Self { process, address, connect, variables } = self;
         let mut text = format!("pid {}\nstart {}\n", process.pid, process.start);
@@ -60,7 +60,7 @@ impl Record {
             .mode(OWNER_ONLY)
             .open(&part)
             .and_then(|mut new| {
-                // One that was there already has kept its mode.
+                // An existing file has kept its mode.
                 new.set_permissions(Permissions::from_mode(OWNER_ONLY))?;
                 new.write_all(text.as_bytes())
             })

@@ -1,8 +1,8 @@
 //! The echo services of `tests/sdks`: a small program on each of four official SDKs.
 //!
-//! Each is installed from its language's ordinary registry, at the versions that stand beside its source, and is one
-//! program afterwards, whatever is behind it. Deliberately absent: starting them, which the tests do through the
-//! binary; and containers, of which none is needed.
+//! Each is installed from its language's standard registry, at the versions that are pinned beside its source, and is one program
+//! afterwards, whatever runtime it needs. Deliberately absent: starting them, which the tests do through the binary; and
+//! containers, of which none is needed.
 
 use std::{
     fs::{self, Permissions},
@@ -27,9 +27,9 @@ pub(super) struct Sdk {
     /// The folder of its files, from the root of the checkout.
     pub(super) folder: &'static str,
     pub(super) variable: &'static str,
-    /// What a machine needs for it: a program, and the package that has it.
+    /// The required programs, and the package of each.
     pub(super) needs: &'static [(&'static str, &'static str)],
-    /// Leaves `bin/echo` in the folder, which holds a copy of the service's files.
+    /// Creates `bin/echo` in the folder, which holds a copy of the service's files.
     pub(super) build: fn(&Machine, &str, &Path) -> Result<()>,
 }
 
@@ -68,7 +68,7 @@ fn installed(machine: &Machine) -> Option<ServiceVariables> {
 }
 
 pub(super) fn install_all(machine: &Machine, all: &[Sdk]) -> Result<ServiceVariables> {
-    // Registries are slow and have little to do with each other.
+    // Registries are slow, and the installations are independent.
     thread::scope(|scope| {
         let each: Vec<_> = all.iter().map(|sdk| scope.spawn(|| sdk.install(machine))).collect();
         each.into_iter()
@@ -86,7 +86,7 @@ pub(super) fn installed_all(machine: &Machine, all: &[Sdk]) -> Option<ServiceVar
         .collect()
 }
 
-/// The files of a service, by their names.
+/// The files of a service, by name.
 type Files = Vec<(PathBuf, Vec<u8>)>;
 
 impl Sdk {
@@ -144,14 +144,14 @@ impl Sdk {
 
 fn python(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     python_packages(machine, key, part)?;
-    // The environment's scripts name the interpreter by a path that is not its last one.
+    // The environment's scripts name the interpreter by the temporary path of the build.
     launcher(part, "venv/bin/python venv/bin/opentelemetry-instrument venv/bin/python echo.py")
 }
 
-/// The packages of `requirements.txt` in a virtual environment of the folder.
+/// Installs the packages of `requirements.txt` in a virtual environment of the folder.
 pub(super) fn python_packages(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     let run = |command: &mut Command| in_folder(machine, key, part, command);
-    // Debian's Python comes without what a virtual environment needs.
+    // Debian's Python lacks the modules that a virtual environment needs.
     if spawn::output(Command::new("python3").args(["-c", "import ensurepip, venv"])).is_err() {
         let why = format!("{key}: `python3` cannot make a virtual environment");
         packages::install(machine, "python3-venv", &why, None)?;
@@ -170,7 +170,7 @@ fn node(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     )
 }
 
-/// The packages of `package-lock.json` in the folder.
+/// Installs the packages of `package-lock.json` in the folder.
 pub(super) fn node_packages(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     let mut npm = Command::new("npm");
     npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]);
@@ -202,7 +202,7 @@ fn java(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     let mut javac = Command::new("javac");
     run(javac.args(["-encoding", "UTF-8", "-cp", &classes, "-d", "classes", "Echo.java"]))?;
     let agent = agents.first().context("`jars.sha256` names no agent")?;
-    // The agent's many classes cost more to compile well than they gain in a life of seconds.
+    // Optimizing the agent's many classes costs more than it gains in a run of seconds.
     let quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC";
     launcher(part, &format!("java {quick} -javaagent:{agent} -cp classes:{classes} Echo"))
 }
@@ -212,7 +212,7 @@ fn in_folder(machine: &Machine, key: &str, part: &Path, command: &mut Command) -
     spawn::long(machine, command.current_dir(part), &log)
 }
 
-/// Writes `bin/echo`, which becomes the command; paths in it are those of the folder, wherever that is.
+/// Writes `bin/echo`, which executes the command; its paths are relative to the folder, wherever that is.
 pub(super) fn launcher(part: &Path, command: &str) -> Result<()> {
     let program = part.join("bin").join(PROGRAM);
     fs::write(&program, format!("#!/bin/sh\ncd \"$(dirname \"$0\")/..\" && exec {command}\n"))?;

@@ -1,4 +1,4 @@
-//! Starting, finding and stopping, on a service that is only a `sleep`; and who is let in by the real ones.
+//! Tests of starting, locating and stopping, with a service that is only a `sleep`; and of authentication at the real ones.
 
 use std::{
     fs::Permissions,
@@ -11,7 +11,7 @@ use crate::machine::tests::machine_with_cache;
 
 struct Sleeper;
 
-/// A sleeper that ends before it is ready.
+/// A service that ends before it is ready.
 struct Stumbler;
 
 fn launch(script: &str) -> Launch {
@@ -97,7 +97,7 @@ fn jaeger_is_skipped_until_it_is_installed_and_never_after() {
     };
     assert_eq!(variables(&machine).expect("the work is done without it"), Some(0));
 
-    // What is installed and does not start is an error, and no skip.
+    // An installed service that does not start is an error, and not skipped.
     let bin = cache.path().join(jaeger::key()).join("bin");
     fs::create_dir_all(&bin).expect("made");
     fs::write(bin.join("jaeger"), "#!/bin/sh\necho no memory >&2; exit 1\n").expect("written");
@@ -125,7 +125,7 @@ fn a_process_that_only_has_the_number_is_neither_found_nor_stopped() {
 fn a_process_that_does_not_listen_is_killed() {
     let cache = tempfile::tempdir().expect("a temporary folder");
     let machine = machine_with_cache(cache.path());
-    // The loop outlives the signal: the shell ignores it, and so does each `sleep` that it starts.
+    // The loop survives the signal: the shell ignores it, and so does each `sleep` that it starts.
     let mut child = Command::new("sh");
     let mut child = child.args(["-c", "trap '' TERM; echo deaf; while :; do sleep 1; done"]);
     child = child.stdout(std::process::Stdio::piped()).process_group(0);
@@ -197,14 +197,14 @@ fn a_record_is_for_its_owner_alone() {
 fn postgres_lets_nobody_in_without_the_password() {
     let cache = tempfile::tempdir().expect("a temporary folder");
     let mut machine = machine_with_cache(cache.path());
-    // Another checkout: the data of ours may be in use.
+    // Another checkout: the data of this one may be in use.
     machine.root = cache.path().to_path_buf();
     let (record, _) = ensure(&machine, &postgres::Postgres).expect("it starts");
     let asked = authentication(&record.address);
     let left = postgres::Postgres.data(&machine).join("password").exists();
     assert!(stop(&machine, &postgres::Postgres).expect("it stops"));
 
-    // 10 is "SASL", and 0 would be "come in".
+    // 10 is `AuthenticationSASL`, and 0 would be `AuthenticationOk`.
     assert_eq!(asked.expect("it answers"), *b"R\0\0\0\x17\0\0\0\x0a");
     assert!(!left, "the password stands in the record alone");
     let value = |name: &str| {
@@ -220,7 +220,8 @@ fn postgres_lets_nobody_in_without_the_password() {
     assert!(!record.connect.contains(&password), "`psql` with it would show it to every user");
 }
 
-/// The first nine bytes of Postgres's answer to the superuser's hello: the kind, the length and what it asks for.
+/// Returns the first nine bytes of the response of Postgres to the superuser's startup message: type, length and the
+/// authentication request.
 fn authentication(address: &str) -> std::io::Result<[u8; 9]> {
     let mut stream = std::net::TcpStream::connect(address)?;
     stream.set_read_timeout(Some(Duration::from_secs(10)))?;

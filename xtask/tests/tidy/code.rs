@@ -1,6 +1,6 @@
-//! The code of a Rust file: what is left without comments and without the insides of strings.
+//! Extracts the code of a Rust file, without comments and without the content of strings.
 
-/// The text with every comment and the inside of every string left out, on the same lines as before.
+/// Removes every comment and the content of every string, and preserves line numbers.
 pub(crate) fn code(text: &str) -> String {
     let mut code = String::with_capacity(text.len());
     let mut rest = text;
@@ -29,7 +29,7 @@ pub(crate) fn code(text: &str) -> String {
     code
 }
 
-/// The length of a block comment with those inside it.
+/// Returns the length of a block comment, including nested ones.
 fn block_comment(text: &str) -> usize {
     let (mut at, mut depth) = (2, 1_usize);
     while depth > 0 {
@@ -43,12 +43,12 @@ fn block_comment(text: &str) -> usize {
     at
 }
 
-/// The length of a raw string, if one begins here: `r`, as many `#` as you like, and a quote.
+/// Returns the length of a raw string, if one begins here: `r`, any number of `#`, and a quote.
 fn raw_string(text: &str, before: &str) -> Option<usize> {
     let after = text.strip_prefix('r')?;
     let hashes = after.len() - after.trim_start_matches('#').len();
     let inside = after[hashes..].strip_prefix('"')?;
-    // The `r` at the end of a longer word begins nothing, but those of `br` and `cr` do.
+    // An `r` at the end of a longer word begins no raw string, but those of `br` and `cr` do.
     let word = before.rsplit(|c: char| !c.is_alphanumeric() && c != '_').next()?;
     if !matches!(word, "" | "b" | "c") {
         return None;
@@ -58,7 +58,7 @@ fn raw_string(text: &str, before: &str) -> Option<usize> {
     Some((1 + hashes + 1 + inside).min(text.len()))
 }
 
-/// The length of the rest of a string, its closing quote included.
+/// Returns the length of the rest of a string, its closing quote included.
 fn string(inside: &str) -> usize {
     let mut escaped = false;
     for (at, c) in inside.char_indices() {
@@ -71,12 +71,12 @@ fn string(inside: &str) -> usize {
     inside.len()
 }
 
-/// The length of a character in quotes, if this is one and not a lifetime.
+/// Returns the length of a character literal, if this is one and not a lifetime.
 fn character(text: &str) -> Option<usize> {
     let inside = text.strip_prefix('\'')?;
     let first = inside.chars().next()?;
     if first == '\\' {
-        // What is escaped may be a quote itself.
+        // The escaped character may be a quote itself.
         return inside.get(2..)?.find('\'').map(|at| 1 + 2 + at + 1);
     }
     inside[first.len_utf8()..].starts_with('\'').then_some(1 + first.len_utf8() + 1)

@@ -1,4 +1,4 @@
-//! The rules: each looks at a workspace and returns its complaints, one line each, with what to do.
+//! The rules: each checks a workspace and returns its complaints, one line each, with a remedy.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -14,7 +14,7 @@ use crate::{
 
 pub(crate) type Guard = fn(&Workspace) -> Vec<String>;
 
-/// Dependencies point down; neighbours never meet.
+/// Crates depend only on lower floors, never on neighbours.
 pub(crate) fn floors(workspace: &Workspace) -> Vec<String> {
     let floors: BTreeMap<_, _> = FLOORS.iter().copied().collect();
     let mut complaints = Vec::new();
@@ -33,7 +33,7 @@ pub(crate) fn floors(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// A foreign world is named by its owners alone.
+/// Only its owners depend on an external crate.
 pub(crate) fn owners(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     for Crate { name, dependencies, .. } in &workspace.crates {
@@ -48,7 +48,7 @@ pub(crate) fn owners(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// The pure floors name no foreign crate but those that are known to be pure too.
+/// The pure floors depend only on external crates that are known to be pure too.
 pub(crate) fn pure_manifests(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     for (Crate { name, dependencies, .. }, allowed) in pure(workspace) {
@@ -63,7 +63,7 @@ pub(crate) fn pure_manifests(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// The pure floors do not reach the system through `std` either, nor when they are built. Their tests may.
+/// The pure floors do not access the system through `std` either, nor in build scripts. Their tests may.
 pub(crate) fn pure_sources(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     for (one, _) in pure(workspace) {
@@ -84,7 +84,7 @@ pub(crate) fn pure_sources(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// What any program may use knows nothing of ours: neither in its sources nor in what lies beside them.
+/// Crates for any program do not name the product: neither in their sources nor in the files beside them.
 pub(crate) fn libraries(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     for one in workspace.crates.iter().filter(|one| LIBRARIES.contains(&one.name.as_str())) {
@@ -104,7 +104,7 @@ pub(crate) fn libraries(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// A file can be read in one sitting.
+/// A file is short enough to be read at once.
 pub(crate) fn lengths(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in workspace.files() {
@@ -119,7 +119,7 @@ pub(crate) fn lengths(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// What stands behind `mod tests` is overlooked by readers.
+/// Readers overlook code behind `mod tests`.
 pub(crate) fn tests_last(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in workspace.files() {
@@ -136,7 +136,7 @@ pub(crate) fn tests_last(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// A name says what is inside.
+/// A file name describes its content.
 pub(crate) fn names(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     for Source { path, .. } in workspace.files() {
@@ -174,7 +174,7 @@ pub(crate) fn ignored(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// The lints of the workspace hold only where a manifest asks for them.
+/// The lints of the workspace apply only where a manifest enables them.
 pub(crate) fn lints(workspace: &Workspace) -> Vec<String> {
     let taken = |manifest: &str| {
         let section = manifest.lines().skip_while(|line| line.trim() != "[lints]").skip(1);
@@ -188,7 +188,7 @@ pub(crate) fn lints(workspace: &Workspace) -> Vec<String> {
         .collect()
 }
 
-/// ARCHITECTURE.md has a section for each crate: who may rely on it, and what is deliberately absent.
+/// ARCHITECTURE.md has a section for each crate: its boundary and its invariant.
 pub(crate) fn architecture(workspace: &Workspace) -> Vec<String> {
     let Ok(text) = fs::read_to_string(workspace.root.join("ARCHITECTURE.md")) else {
         return vec!["ARCHITECTURE.md: is missing; it has a section for each crate".to_owned()];
@@ -209,7 +209,7 @@ pub(crate) fn architecture(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// Every Rust file and every type that ARCHITECTURE.md names is there.
+/// Every Rust file and every type that ARCHITECTURE.md names exists.
 pub(crate) fn architecture_names(workspace: &Workspace) -> Vec<String> {
     let text = fs::read_to_string(workspace.root.join("ARCHITECTURE.md")).unwrap_or_default();
     let code: Vec<_> = workspace.files().map(|file| code(&file.text)).collect();
@@ -235,12 +235,12 @@ pub(crate) fn architecture_names(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// Whether a path ends with these parts.
+/// Whether a path ends with these components.
 fn is_path(path: &str, end: &str) -> bool {
     path.strip_suffix(end).is_some_and(|rest| rest.is_empty() || rest.ends_with('/'))
 }
 
-/// The crates of the pure floors, each with the foreign crates that it may name.
+/// Returns the crates of the pure floors, each with the external crates that it may depend on.
 fn pure(workspace: &Workspace) -> impl Iterator<Item = (&Crate, &'static [&'static str])> {
     workspace.crates.iter().filter_map(|one| {
         let (_, allowed) = PURE.iter().find(|(name, _)| *name == one.name)?;
@@ -248,7 +248,7 @@ fn pure(workspace: &Workspace) -> impl Iterator<Item = (&Crate, &'static [&'stat
     })
 }
 
-/// The text under the heading that holds the crate's name or folder in backticks, up to the next heading.
+/// Returns the text under the heading that contains the crate's name or folder in backticks, up to the next heading.
 fn section<'a>(text: &'a str, one: &Crate) -> Option<&'a str> {
     let names = [format!("`{}`", one.name), format!("`{}`", one.folder)];
     let mut sections = text.split("\n#");
@@ -268,7 +268,7 @@ fn names_std(code: &str, module: &str) -> bool {
     path || groups.any(|group| top_level(group).any(|item| first_word(item) == module))
 }
 
-/// The items of a braced `use`, without what stands in the braces of its items.
+/// Returns the items of a braced `use`, without the content of nested braces.
 fn top_level(group: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     group.split(move |c| {

@@ -1,4 +1,4 @@
-//! The names of types: nouns of the field, each once in a crate.
+//! The names of types: nouns, each unique in its crate.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::{
     workspace::{Crate, Workspace},
 };
 
-/// A type is a thing and has a noun for its name, which no other type of its crate has.
+/// A type has a noun for its name, which no other type of its crate has.
 pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     let is_checked = |one: &&Crate| !WITHOUT_TYPE_NAMES.contains(&one.name.as_str());
@@ -40,7 +40,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
     complaints
 }
 
-/// The type that a line defines, if it is not one inside of something else.
+/// Returns the type that a line defines at the top level.
 fn defined(line: &str) -> Option<&str> {
     let line = match line.strip_prefix("pub(").and_then(|rest| rest.split_once(") ")) {
         Some((_, rest)) => rest,
@@ -52,7 +52,7 @@ fn defined(line: &str) -> Option<&str> {
     (is_type && !name.is_empty()).then_some(name)
 }
 
-/// Whether a name is one word that says what happened to something, and not what it is.
+/// Whether a name is one word and a participle, not a noun.
 fn is_participle(name: &str) -> bool {
     let is_one_word = name.chars().filter(|c| c.is_uppercase()).count() == 1;
     let is_regular = name.ends_with("ed") || name.ends_with("ing");

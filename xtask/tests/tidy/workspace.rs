@@ -1,4 +1,4 @@
-//! A workspace as the guards see it: its crates with what they name, and their source files.
+//! The workspace as the guards see it: its crates with their dependencies, and their source files.
 
 use std::{
     fs,
@@ -16,7 +16,7 @@ pub(crate) struct Crate {
     pub(crate) name: String,
     /// From the root of the workspace, such as `crates/model`.
     pub(crate) folder: String,
-    /// What it names for itself. What only its tests name is theirs to choose.
+    /// Its dependencies, without those of its tests, which may use anything.
     pub(crate) dependencies: Vec<String>,
     pub(crate) manifest: String,
     /// Its Rust files, of the sources and of the tests.
@@ -57,7 +57,7 @@ impl Workspace {
         self.crates.iter().flat_map(|one| &one.files)
     }
 
-    /// All files of a crate, whatever they hold. What a golden test proposes is not one yet.
+    /// Returns all files of a crate, of any type. Proposals of golden tests are excluded.
     pub(crate) fn texts(&self, one: &Crate) -> Vec<Source> {
         let is_file = |path: &Path| path.extension().is_none_or(|it| it != "proposed");
         files(&self.root, &self.root.join(&one.folder), is_file)
@@ -65,13 +65,13 @@ impl Workspace {
 }
 
 impl Source {
-    /// The file without the block `mod tests`. Of `mod tests;` nothing is taken away: the file it names is another.
+    /// Returns the file without the block `mod tests`. `mod tests;` stays: it names another file.
     pub(crate) fn body(&self) -> String {
         let (before, after) = self.around_tests();
         format!("{}\n{}", before.trim_end(), after.trim_start())
     }
 
-    /// What stands before the block `mod tests` and what behind it, where it ends: at the first `}` in column 1.
+    /// Returns the text before the block `mod tests` and the text behind its end, the first `}` in column 1.
     pub(crate) fn around_tests(&self) -> (&str, &str) {
         let text = self.text.as_str();
         let mut found = text.match_indices(TESTS).map(|(at, _)| at);

@@ -1,6 +1,6 @@
-//! Every document of a folder compiles as it is, or a list that is checked in says why not.
+//! Checks that every document of a folder compiles unchanged, or that a checked-in list has the reason why not.
 //!
-//! The list holds only reasons that lie in the file: its kind is one that only the paid product had, or it is broken at
+//! The list holds only reasons that are in the file itself: its kind existed only in the paid product, or the file is broken at
 //! its source.
 
 use std::{
@@ -13,14 +13,14 @@ use anyhow::{Context, Result, bail};
 use lang::Document;
 use source::{Diagnostic, Text};
 
-/// Why files do not compile: a path, a reason, and behind `#` what exactly.
+/// The reasons why files do not compile: a path, a reason, and the details behind `#`.
 const REASONS: &str = include_str!("../../data/corpus-reasons.txt");
 
-/// The reasons that count, and their words in the table.
+/// The valid reasons, and their text in the table.
 const KINDS: &[(&str, &str)] =
     &[("paid", "a kind that only the paid product had"), ("broken", "broken at its source")];
 
-/// Compiles all of a folder.
+/// Compiles all files of a folder.
 pub fn run(folder: &Path) -> Result<String> {
     let reasons = reasons()?;
     let mut files = Vec::new();
@@ -38,7 +38,7 @@ pub fn run(folder: &Path) -> Result<String> {
     table.finish()
 }
 
-/// The list: which file, and why.
+/// Parses the list: the reason of each file.
 fn reasons() -> Result<BTreeMap<&'static str, &'static str>> {
     let mut reasons = BTreeMap::new();
     for line in REASONS.lines() {
@@ -116,7 +116,7 @@ impl Table {
     }
 }
 
-/// The kinds of the documents in a file, and the first mistake in them.
+/// Returns the kinds of the documents in a file, and the first diagnostic in them.
 fn compile(name: &str, content: &str) -> (Vec<&'static str>, Option<Diagnostic>) {
     let (documents, mut found) = lang::read(&Text::new(name, content));
     let mut kinds = Vec::new();

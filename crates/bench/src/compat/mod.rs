@@ -1,7 +1,7 @@
-//! `cargo xtask compat`: the predecessor's own material, held against this language.
+//! `cargo xtask compat`: evaluates the predecessor's own material with this language.
 //!
-//! `--corpus DIR` compiles real documents, `--verdicts DIR` compares measured answers, such as those of
-//! `data/verdicts`. Deliberately absent: the documents, which are read where they lie.
+//! `--corpus DIR` compiles real documents, `--verdicts DIR` compares recorded results, such as those of `data/verdicts`.
+//! Deliberately absent: the documents, which are read from their own folder.
 
 pub mod corpus;
 pub mod verdicts;
@@ -10,7 +10,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-/// What was found, in words for people; an error where something is not as it has to be.
+/// Returns the findings as text; an error where a result is not as expected.
 pub fn run(arguments: &[String]) -> Result<String> {
     let mut found = String::new();
     let (pairs, rest) = arguments.as_chunks();

@@ -1,12 +1,12 @@
-//! What the predecessor answered to two thousand questions, and what this language answers.
+//! The results of the predecessor for two thousand cases, compared with the results of this language.
 //!
-//! A folder holds traces and, a line each, cases: a trace, a selector, perhaps an assertion or an expression, and the answer
-//! that was measured; where that is a defect, the right one as well (its README tells how it was obtained). Each case
-//! becomes a test document and goes the whole way, from reading to judging. Cases that are meant to come out otherwise
-//! stand in a list with their reasons; one that stands there and comes out the same is a mistake of the list.
+//! A folder holds traces and, one per line, cases: a trace, a selector, optionally an assertion or an expression, and the
+//! recorded result; where that result is a defect, also the correct one (its README explains how it was obtained). Each case
+//! becomes a test document and passes through all stages, from parsing to judging. Cases with an intended difference are in a
+//! list with their reasons; a listed case without a difference is an error of the list.
 //!
-//! Deliberately absent: texts of errors, which are the predecessor's, and the order of selected spans beyond what
-//! `:first` and its kin show.
+//! Deliberately absent: texts of errors, which are specific to the predecessor, and the order of selected spans beyond the part
+//! that `:first` and similar selectors show.
 
 mod case;
 mod stage;
@@ -18,7 +18,7 @@ use anyhow::{Context, Result, bail};
 use case::{KnownDifference, Purpose, VerdictCase};
 use stage::{CaseAnswer, TraceStage};
 
-/// How many cases of each kind came out how.
+/// The number of cases of a kind, by result.
 #[derive(Default)]
 struct KindCounts {
     cases: usize,
@@ -28,7 +28,7 @@ struct KindCounts {
     wrong: usize,
 }
 
-/// Asks everything that the folder asks.
+/// Evaluates all cases of the folder.
 pub fn run(folder: &Path) -> Result<String> {
     let listed = case::listed()?;
     let path = folder.join("cases.jsonl");

@@ -1,4 +1,4 @@
-//! The subject's metrics and logs, as its Collector received them: they tell of the same runs as the spans do.
+//! The subject's metrics and logs, as its Collector received them: they report the same runs as the spans do.
 
 use std::{collections::BTreeMap, fs, path::Path};
 
@@ -8,14 +8,14 @@ use serde_json::Value;
 
 use super::offline::Traces;
 
-/// Runs that the subject has behind it when the suite begins; all of them pass. As in `run.sh`.
+/// Runs that the subject has executed before the suite begins; all of them pass. As in `run.sh`.
 const PAST_RUNS: u64 = 12;
-/// The one test in which the server meets a fault of its own, so that it logs an error.
+/// The only test in which the server has an internal error, so that it logs an error.
 const DAMAGED: &str = "read-lost-set";
-/// What no telemetry may hold: tokens, the secret of a variable set, a header.
+/// Secrets that no telemetry may contain: tokens, the secret of a variable set, a header.
 const SECRETS: [&str; 3] = ["qtt_", "dogfood-s3cr3t", "Bearer"];
 
-/// Compares the Collector's file with the traces of the suite, and tells what does not fit.
+/// Compares the Collector's file with the traces of the suite, and returns the differences.
 pub(super) fn check(file: &Path, traces: &Traces) -> Result<Vec<String>> {
     let text = fs::read_to_string(file).with_context(|| file.display().to_string())?;
     let damaged = traces.all()?.into_iter().filter(|(test, _)| *test == DAMAGED);
@@ -23,7 +23,7 @@ pub(super) fn check(file: &Path, traces: &Traces) -> Result<Vec<String>> {
     compare(&text, &traced(traces)?, &damaged)
 }
 
-/// Tells what does not fit in the lines of a Collector: runs by verdict, and the traces in which the server met a fault.
+/// Returns the differences in the lines of a Collector: runs by verdict, and the traces with an internal error of the server.
 fn compare(text: &str, traced: &BTreeMap<String, u64>, damaged: &[String]) -> Result<Vec<String>> {
     let lines = text.lines().map(serde_json::from_str).collect::<Result<Vec<Value>, _>>()?;
     let leaks = SECRETS.iter().filter(|secret| text.contains(**secret));
@@ -40,7 +40,7 @@ fn compare(text: &str, traced: &BTreeMap<String, u64>, damaged: &[String]) -> Re
     Ok(wrong)
 }
 
-/// Runs by verdict, as the metric last counted them.
+/// Returns the runs by verdict, by the last value of the metric.
 fn counted(lines: &[Value]) -> BTreeMap<String, u64> {
     let mut counted = BTreeMap::new();
     for metric in each(lines, ["resourceMetrics", "scopeMetrics", "metrics"]) {
@@ -56,7 +56,7 @@ fn counted(lines: &[Value]) -> BTreeMap<String, u64> {
     counted
 }
 
-/// Runs by verdict, as spans tell of those that the suite started; and those before it.
+/// Returns the runs by verdict, by the spans of the runs that the suite started; plus those before the suite.
 fn traced(traces: &Traces) -> Result<BTreeMap<String, u64>> {
     let mut traced = BTreeMap::from([("passed".to_owned(), PAST_RUNS)]);
     for (_, trace) in traces.all()? {
@@ -70,7 +70,7 @@ fn traced(traces: &Traces) -> Result<BTreeMap<String, u64>> {
     Ok(traced)
 }
 
-/// The traces of which errors were logged.
+/// Returns the traces with logged errors.
 fn errors(lines: &[Value]) -> Vec<String> {
     each(lines, ["resourceLogs", "scopeLogs", "logRecords"])
         .filter(|record| record["severityText"] == "ERROR")
@@ -78,7 +78,7 @@ fn errors(lines: &[Value]) -> Vec<String> {
         .collect()
 }
 
-/// What is three lists deep in each line.
+/// Returns the elements three lists deep in each line.
 fn each<'a>(lines: &'a [Value], path: [&'a str; 3]) -> impl Iterator<Item = &'a Value> {
     let [first, second, third] = path;
     let within = |value: &'a Value, key: &str| value[key].as_array().into_iter().flatten();

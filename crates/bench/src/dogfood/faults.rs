@@ -1,4 +1,4 @@
-//! The suite can fail: faults planted into the subject one at a time, each with the test that has to find it.
+//! Proof that the suite can fail: faults are planted into the subject one at a time, each with the test that has to find it.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -14,7 +14,7 @@ use super::{
 };
 use crate::table::{Goal, Row};
 
-/// A fault by its name in `server::plant`, the test that finds it, and the verdict by which it does. `always` are the claims
+/// A fault by its name in `server::plant`, the test that finds it, and the verdict with which it does. `always` means the claims
 /// about every trace.
 const FAULTS: &[(&str, &str, &str)] = &[
     ("second-trigger", "start-run-verdict", FAILED),
@@ -26,7 +26,7 @@ const FAULTS: &[(&str, &str, &str)] = &[
     ("dropped-link", "start-run-link", FAILED),
     ("swallowed-error", "read-lost-set", FAILED),
     ("missing-exception", "always", FAILED),
-    // What is expected never comes: nothing is concluded from that, and nothing passes.
+    // The expected span never arrives: nothing is concluded from that, and the test does not pass.
     ("lost-context", "start-run", "inconclusive"),
     ("refused-is-served", "no-token", FAILED),
     ("rejected-is-asked", "reject-document", FAILED),
@@ -38,12 +38,12 @@ const FAULTS: &[(&str, &str, &str)] = &[
 ];
 
 const FAILED: &str = "failed";
-/// Tests of which the traces are judged by `always` while a fault is looked for.
+/// Tests with traces that `always` judges while a fault is planted.
 const LOOKED_AT: &[&str] = &["list-runs", "read-lost-set"];
-/// Stands at a time; each waits more than it works.
+/// Concurrent stands; each waits more than it computes.
 const AT_ONCE: usize = 3;
 
-/// Plants every fault whose name begins with `only`, and tells how many were found by their tests.
+/// Plants every fault with a name that begins with `only`, and returns how many of them their tests found.
 pub(super) async fn measure(binary: &Path, only: &str) -> Result<Vec<Row>> {
     let mut chosen = FAULTS.iter().filter(|(fault, ..)| fault.starts_with(only));
     let mut running = JoinSet::new();
@@ -76,7 +76,7 @@ pub(super) async fn measure(binary: &Path, only: &str) -> Result<Vec<Row>> {
     }])
 }
 
-/// The verdicts of the tests that may find this fault.
+/// Returns the verdicts of the tests that may find this fault.
 async fn verdicts(binary: &Path, fault: &str, finder: &str) -> Result<BTreeMap<String, String>> {
     let stand = DogfoodStand::start(binary, Some(fault)).await?;
     let mut tests = suite::apply(&stand).await?;

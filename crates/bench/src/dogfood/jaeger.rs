@@ -1,4 +1,4 @@
-//! The subject's spans in a real Jaeger, beside the observer: a run is found there by the name of its test.
+//! The subject's spans in a real Jaeger, beside the observer: a search there finds a run by the name of its test.
 
 use std::collections::BTreeSet;
 
@@ -9,19 +9,19 @@ use serde_json::{Value, json};
 
 use super::{offline::Traces, say, stand};
 
-/// The test whose trace is looked for.
+/// The test with the trace to search for.
 const TEST: &str = "start-run";
-/// The service that Jaeger is asked for.
+/// The service name in the Jaeger query.
 const SUBJECT: &str = "quality-trace";
-/// The steps of a run: its children.
+/// The steps of a run: the child spans of its span.
 const STEPS: [&str; 8] =
     ["compile", "judge", "linger", "queue", "record", "resolve", "settle", "trigger"];
-/// Microseconds before and after a trace that are searched too.
+/// The margin in microseconds before and after a trace in the search.
 const MARGIN_US: u64 = 1_000_000;
-/// Traces that a search may find.
+/// The upper bound of traces in a search result.
 const FOUND_MAX: &str = "1000";
 
-/// Looks for a run in Jaeger, and tells what is different there. Where Jaeger is not installed, it says so.
+/// Searches for a run in Jaeger, and returns the differences. If Jaeger is not installed, it logs that.
 pub(super) async fn check(traces: &Traces) -> Result<Vec<String>> {
     let Some([api, _]) = stand::jaeger() else {
         say(
@@ -56,7 +56,7 @@ pub(super) async fn check(traces: &Traces) -> Result<Vec<String>> {
     Ok(wrong)
 }
 
-/// The traces of the subject around the time of this one that have a span with this name of a test.
+/// Returns the traces of the subject around the time of this one that have a span with this test name.
 async fn search(api: &str, trace: &Trace, name: &str) -> Result<Vec<Value>> {
     let micros = |nanos: u64| nanos / 1_000;
     let first = trace.spans().map(|span| micros(span.start().as_nanos())).min();
@@ -75,7 +75,7 @@ async fn search(api: &str, trace: &Trace, name: &str) -> Result<Vec<Value>> {
     Ok(answered["data"].as_array().cloned().unwrap_or_default())
 }
 
-/// What Jaeger lacks of a trace: spans of the subject, which has these, or the steps below their run.
+/// Returns the parts of a trace that Jaeger lacks: spans of the subject, which are these, or the steps below their run.
 fn differences(expected: &BTreeSet<String>, stored: &Value) -> Vec<String> {
     let spans = || stored["spans"].as_array().into_iter().flatten();
     let text = |span: &Value, key: &str| span[key].as_str().unwrap_or_default().to_owned();
@@ -106,7 +106,7 @@ fn differences(expected: &BTreeSet<String>, stored: &Value) -> Vec<String> {
 mod tests {
     use super::*;
 
-    /// A request of the subject and its run, as Jaeger's API tells of them.
+    /// A request of the subject and its run, in the form of Jaeger's API.
     fn stored() -> Value {
         let span = |id: &str, name: &str, parent: &str| {
             let references = json!([{"refType": "CHILD_OF", "spanID": parent}]);

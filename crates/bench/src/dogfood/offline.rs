@@ -1,5 +1,5 @@
-//! What is asked of the suite's traces once they are there: what always holds, their shapes, and whether a wrong one would
-//! be noticed.
+//! Checks of the suite's traces after the runs: claims that always hold, golden shapes, and whether the suite would notice a
+//! wrong trace.
 
 use std::{
     fs,
@@ -13,14 +13,14 @@ use serde_json::Value;
 use super::{DogfoodStand, folder, suite::TestResult};
 use crate::parts::{CommandResult, qualitytrace};
 
-/// The least share of mutants that the suite must notice, in percent.
+/// The lower bound of the share of mutants that the suite must notice, in percent.
 pub(super) const LEAST: u8 = 90;
-/// What the tests ask for by name; judged offline, no value matters.
+/// The variables of the tests; for offline judging their values do not matter.
 const NAMES: &[&str] = &["SUBJECT", "RELAY", "PAST", "TOKEN", "VIEWER"];
 /// The trace id of a trigger that is never fired.
 const NOBODY: &str = "NOBODY=0af7651916cd43dd8448eb211c80319c";
 
-/// The traces of a run of the suite, in a folder, as `run --traces` leaves them.
+/// The traces of a suite run, in a folder, as `run --traces` writes them.
 pub(super) struct Traces {
     /// By test.
     files: Vec<(String, PathBuf)>,
@@ -28,7 +28,7 @@ pub(super) struct Traces {
 }
 
 impl Traces {
-    /// Takes the traces that `run --traces` left.
+    /// Reads the traces that `run --traces` has written.
     pub(super) fn read(folder: &Path) -> Result<Self> {
         let mut files = Vec::new();
         for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
@@ -41,7 +41,7 @@ impl Traces {
         Ok(Self { files, folder: folder.to_owned() })
     }
 
-    /// The traces themselves, by test.
+    /// Returns the traces, by test.
     pub(super) fn all(&self) -> Result<Vec<(&str, Trace)>> {
         let mut all = Vec::new();
         for (test, file) in &self.files {
@@ -51,11 +51,11 @@ impl Traces {
         Ok(all)
     }
 
+    /// Fetches the traces from the observer.
     pub(super) async fn get(
         stand: &DogfoodStand,
         ran: &[TestResult],
         folder: &Path,
-    /// Gets the traces from the observer.
     ) -> Result<Self> {
         fs::create_dir_all(folder)?;
         let mut files = Vec::new();
@@ -70,7 +70,7 @@ impl Traces {
         Ok(Self { files, folder: folder.to_owned() })
     }
 
-    /// Judges every trace by what always holds, and tells what does not.
+    /// Judges every trace by the claims that always hold, and returns the failures.
     pub(super) async fn always(&self, binary: &Path) -> Result<Vec<String>> {
         let claims = folder().join("always");
         let mut wrong = Vec::new();
@@ -82,7 +82,7 @@ impl Traces {
         Ok(wrong)
     }
 
-    /// Compares the golden shapes with the traces of their tests, and tells how many there are and what is different.
+    /// Compares the golden shapes with the traces of their tests, and returns their number and the differences.
     pub(super) async fn shapes(&self, binary: &Path) -> Result<(usize, Vec<String>)> {
         let (mut count, mut wrong) = (0, Vec::new());
         for entry in fs::read_dir(folder().join("golden"))? {
@@ -99,8 +99,8 @@ impl Traces {
         Ok((count, wrong))
     }
 
-    /// Mutates all traces, and tells what share of the mutants the suite notices, in percent. Those that it does not notice
-    /// have to be in the list, with a reason.
+    /// Mutates all traces, and returns the share of mutants that the suite notices, in percent. The others have to be in the list
+    /// of survivors, with a reason.
     pub(super) async fn mutants(&self, binary: &Path) -> Result<f64> {
         let (tests, always) = (folder().join("tests"), folder().join("always"));
         let survivors = folder().join("survivors.yaml");
@@ -118,7 +118,7 @@ impl Traces {
     }
 }
 
-/// What a command that should have found nothing found. One that could not tell is an error.
+/// Returns the output of a command that should have found nothing and found something. An inconclusive command is an error.
 fn unlike(test: &str, finished: &CommandResult) -> Result<Option<String>> {
     let CommandResult { code, out, err } = finished;
     match code {

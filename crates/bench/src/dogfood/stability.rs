@@ -1,4 +1,4 @@
-//! The suite again and again on a machine whose cores are all busy with something else.
+//! Repeats the suite on a machine with all cores busy.
 
 use std::{
     path::Path,
@@ -16,15 +16,15 @@ use tokio::time::Instant;
 use super::{DogfoodStand, say, suite};
 use crate::table::{Goal, Row};
 
-/// Verdicts that are waited for.
+/// The number of verdicts to collect.
 const VERDICTS: usize = 1_000;
-/// How long.
+/// The time limit.
 const TIME_MAX: Duration = Duration::from_secs(20 * 60);
 
-/// Verdicts that may be inconclusive, in percent.
+/// The upper bound of inconclusive verdicts, in percent.
 const INCONCLUSIVE_MAX: f64 = 1.0;
 
-/// Threads that do nothing but keep all cores busy, until they are dropped.
+/// Threads that keep all cores busy until they are dropped.
 struct Busy {
     is_over: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -50,13 +50,13 @@ impl Drop for Busy {
     fn drop(&mut self) {
         self.is_over.store(true, Ordering::Relaxed);
         for thread in self.threads.drain(..) {
-            // One that panicked has stopped as well.
+            // A thread that panicked has ended as well.
             let _ended = thread.join();
         }
     }
 }
 
-/// Repeats the suite until there are enough verdicts or the time is up.
+/// Repeats the suite until there are enough verdicts or the time limit is reached.
 pub(super) async fn measure(binary: &Path) -> Result<Vec<Row>> {
     let stand = DogfoodStand::start(binary, None).await?;
     let tests = suite::apply(&stand).await?;

@@ -1,7 +1,7 @@
-//! The stand: a *subject* that is tested and an *observer* that tests it, both the built binary, as `run.sh` starts them.
+//! The stand: a *subject* under test and an *observer* that tests it, both the built binary, as `run.sh` starts them.
 //!
-//! That script is what a person runs too. Here it gets ports and databases of its own, so that several stands can be up at a
-//! time. Deliberately absent: how the servers are configured and prepared, which is the script's.
+//! Users run the same script. Here it gets its own ports and databases, so that several stands can run concurrently. Deliberately
+//! absent: the configuration and preparation of the servers, which the script does.
 
 use std::{path::Path, process::Stdio, time::Duration};
 
@@ -16,29 +16,29 @@ use tokio::{
 use super::{folder, say};
 use crate::parts::{Api, Database, Server, free_ports, setting};
 
-/// The addresses that the script takes, from `PORT` on.
+/// The number of ports that the script uses, from `PORT` on.
 const PORTS: u16 = 11;
-/// How long the servers may take to end.
+/// The timeout for the shutdown of the servers.
 const END_MAX: Duration = Duration::from_secs(60);
-/// What the script runs to keep everything up: it says so, and goes on until its input ends.
+/// The command that keeps the script's servers up: it prints a line, and runs until its stdin is closed.
 const HOLD: [&str; 3] = ["sh", "-c", "echo up; exec cat"];
 const UP: &str = "up";
-/// Jaeger, where it is installed: what it is asked by, and where it receives OTLP.
+/// The variables of Jaeger, if it is installed: the address of its API, and the address where it receives OTLP.
 const JAEGER: [&str; 2] = ["QUALITYTRACE_TEST_JAEGER", "QUALITYTRACE_TEST_JAEGER_OTLP"];
 
-/// Everything that runs, until it is dropped.
+/// All running processes, until it is dropped.
 pub(super) struct DogfoodStand {
     /// The observer's API.
     pub(super) observer: Api,
     script: Child,
-    /// The script goes on as long as this is open.
+    /// The script runs as long as this is open.
     hold: ChildStdin,
     database: Database,
     _out: TempDir,
 }
 
 impl DogfoodStand {
-    /// Starts all of it; `plant` names a fault that the subject shows.
+    /// Starts the stand; `plant` names a fault of the subject.
     pub(super) async fn start(binary: &Path, plant: Option<&str>) -> Result<Self> {
         let (database, out) = (Database::create("observer").await?, TempDir::new()?);
         let (mut command, url) = script(binary, &database, out.path())?;
@@ -57,7 +57,7 @@ impl DogfoodStand {
         Ok(Self { observer: Api::new(&url)?, script, hold, database, _out: out })
     }
 
-    /// Ends everything in order, and tells whether it ended well.
+    /// Shuts everything down in order, and returns whether that succeeded.
     pub(super) async fn end(mut self) -> Result<()> {
         drop(self.hold);
         let status = timeout(END_MAX, self.script.wait()).await??;
@@ -66,7 +66,7 @@ impl DogfoodStand {
     }
 }
 
-/// Runs the suite once as a person does. What it leaves is in `out`. Tells whether all tests passed.
+/// Runs the suite once as a user does. Its artifacts are in `out`. Returns whether all tests passed.
 pub(super) async fn suite(
     binary: &Path,
     observer: &Database,
@@ -80,19 +80,19 @@ pub(super) async fn suite(
     let status = command.env("REVISION", revision).stdin(Stdio::null()).status().await?;
     match status.code() {
         Some(0) => Ok(true),
-        // Of `qualitytrace run`: failed, inconclusive.
+        // The exit codes of `qualitytrace run` for failed and inconclusive.
         Some(1 | 3) => Ok(false),
         _ => bail!("the suite did not run to its end: {status}"),
     }
 }
 
-/// Where Jaeger is, if it is installed: its API, and where it receives OTLP.
+/// Returns the addresses of Jaeger, if it is installed: its API, and where it receives OTLP.
 pub(super) fn jaeger() -> Option<[String; 2]> {
     let [api, otlp] = JAEGER.map(|name| setting(name).ok());
     Some([api?, otlp?])
 }
 
-/// The script with all that it wants, and where the observer will be.
+/// Returns the script with all its variables, and the address of the observer.
 fn script(binary: &Path, observer: &Database, out: &Path) -> Result<(Command, String)> {
     let port = free_ports(PORTS)?;
     let mut command = Command::new("sh");
@@ -103,7 +103,7 @@ fn script(binary: &Path, observer: &Database, out: &Path) -> Result<(Command, St
     Ok((command, format!("http://127.0.0.1:{port}")))
 }
 
-/// The observer's database: as it was left the last time, where that is known and still understood.
+/// Returns the observer's database: restored from the last run, if there is a dump that this version can read.
 pub(super) async fn past(binary: &Path, history: Option<&Path>) -> Result<Database> {
     if let Some(history) = history.filter(|history| history.exists()) {
         let database = Database::create("observer").await?;

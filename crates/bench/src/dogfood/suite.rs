@@ -9,25 +9,25 @@ use tokio::task::JoinSet;
 use super::{DogfoodStand, files};
 use crate::parts::Api;
 
-/// Tests at a time.
+/// Concurrent tests.
 const AT_ONCE: usize = 4;
-/// How long one may take, its waiting included.
+/// The timeout of one test, its waiting time included.
 const RUN_MAX: Duration = Duration::from_secs(90);
 
-/// What became of one test.
+/// The result of one test.
 #[derive(Clone, Debug)]
 pub(super) struct TestResult {
     /// Its id.
     pub(super) test: String,
     /// `passed`, `failed` or `inconclusive`.
     pub(super) verdict: String,
-    /// The run, on the observer.
+    /// The id of the run on the observer.
     pub(super) run: String,
-    /// All of its outcome.
+    /// Its complete outcome.
     pub(super) outcome: Value,
 }
 
-/// Gives the observer all tests, and tells their ids.
+/// Applies all tests on the observer, and returns their ids.
 pub(super) async fn apply(stand: &DogfoodStand) -> Result<Vec<String>> {
     let mut tests = Vec::new();
     for (name, text) in files("tests")? {
@@ -38,11 +38,11 @@ pub(super) async fn apply(stand: &DogfoodStand) -> Result<Vec<String>> {
     Ok(tests)
 }
 
+/// Runs these tests, a few at a time, and returns the result of each, in their order.
 pub(super) async fn run(
     stand: &DogfoodStand,
     tests: &[String],
     revision: &str,
-/// Runs these tests, some at a time, and tells what became of each, in their order.
 ) -> Result<Vec<TestResult>> {
     let mut waiting = tests.iter().cloned().enumerate();
     let mut running = JoinSet::new();
@@ -71,7 +71,7 @@ async fn one(api: &Api, test: String, revision: &str) -> Result<TestResult> {
     Ok(TestResult { test, verdict: verdict.to_owned(), run, outcome: ended["outcome"].clone() })
 }
 
-/// What a run said, as far as it did not pass.
+/// Renders the failures of a run.
 pub(super) fn complaint(ran: &TestResult) -> String {
     let claims = ran.outcome["judgement"]["claims"].as_array().into_iter().flatten();
     let broken = claims.filter(|claim| claim["verdict"] != "passed").map(|claim| {

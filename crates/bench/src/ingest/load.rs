@@ -1,4 +1,4 @@
-//! What is sent: exports of a shop, encoded once, and connections that send them as fast as they are taken.
+//! The load: exports of a shop, encoded once, and connections that send them as fast as the receiver accepts them.
 
 use std::sync::{
     Arc,
@@ -23,25 +23,25 @@ use crate::{decode, lang::chance::Dice};
 
 /// Different requests, sent in turn.
 pub(crate) const POOL: usize = 64;
-/// Runs that the wanted spans belong to.
+/// Runs that the spans of `wanted` belong to.
 pub(crate) const RUNS: usize = 8;
 /// Spans of a foreign trace in one request.
 const TRACE_SPANS: usize = 10;
 
-/// Connections, and requests under way on each; HTTP/1.1 has a connection for each request.
+/// Connections, and concurrent requests on each; HTTP/1.1 has a connection for each request.
 const CONNECTIONS: usize = 2;
 const UNDER_WAY: usize = 8;
 
 const EXPORT: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
-/// How an export is sent.
+/// The protocol of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
     Grpc,
     Http,
 }
 
-/// Requests, framed for the way they go.
+/// Requests, framed for their protocol.
 #[derive(Clone)]
 pub(crate) struct ExportLoad {
     way: Way,
@@ -68,19 +68,19 @@ enum Sender {
     Http2(http2::SendRequest<Full<Bytes>>),
 }
 
-/// The keys that our receiver mints with here.
+/// The keys with which our receiver generates trace ids here.
 pub(crate) fn ring() -> KeyRing {
     KeyRing::new(Key::from_bytes([42; 16]), Vec::new())
 }
 
-/// The trace of a run, by its number.
+/// Returns the trace id of a run, by its number.
 pub(crate) fn trace_of(run: usize) -> TraceId {
     let at = Timestamp::from_nanos(1_780_000_000_000_000_000);
     ring().mint(&Project::default(), at, [run as u8; 5])
 }
 
 impl ExportLoad {
-    /// Spans of many traces in which nobody is interested.
+    /// Spans of many foreign traces.
     pub(crate) fn foreign(way: Way, spans: usize) -> Result<Self> {
         let mut dice = Dice::new(7);
         let mut id = [0; 16];
@@ -94,7 +94,7 @@ impl ExportLoad {
         Self::new(way, spans, ids)
     }
 
-    /// Spans of a few runs, each request of one.
+    /// Spans of a few runs, each request of one run.
     pub(crate) fn wanted(way: Way, spans: usize) -> Result<Self> {
         Self::new(way, spans, |request, _| *trace_of(request % RUNS).as_bytes())
     }
@@ -156,12 +156,12 @@ pub(crate) async fn start(port: u16, load: &ExportLoad) -> Result<ActiveLoad> {
 }
 
 impl ActiveLoad {
-    /// Requests that were taken so far.
+    /// Returns the number of requests accepted so far.
     pub(crate) fn sent(&self) -> u64 {
         self.counts.sent.load(Ordering::Relaxed)
     }
 
-    /// Ends, and tells how many requests were refused.
+    /// Stops sending, and returns how many requests were refused.
     pub(crate) async fn stop(mut self) -> Result<u64> {
         self.counts.is_over.store(true, Ordering::Relaxed);
         while let Some(ended) = self.workers.join_next().await {
@@ -211,7 +211,7 @@ pub(crate) async fn connect_http2(
 }
 
 impl Sender {
-    /// Whether the receiver took it.
+    /// Sends a request. Returns whether the receiver accepted it.
     async fn send(&mut self, port: u16, body: Bytes) -> Result<bool> {
         let body = Full::new(body);
         match self {

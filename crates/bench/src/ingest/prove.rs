@@ -1,8 +1,8 @@
-//! A million requests that are broken in some way: no panic, an answer to each, and no memory that is not given back.
+//! A million malformed requests: no panic, a response to each, and no memory leak.
 //!
-//! A request is thrown by its number, so that one that goes wrong can be thrown again. Most are exports that were
-//! right before some bytes were changed, over gRPC, HTTP/1.1 and HTTP/2; some are no HTTP at all. What is no HTTP is
-//! answered when the receiver says something or hangs up.
+//! A request is generated from its number, so that a failing one can be reproduced. Most are valid exports with some bytes
+//! changed, over gRPC, HTTP/1.1 and HTTP/2; some are not HTTP at all. Those count as answered when the receiver sends something
+//! or closes the connection.
 
 use std::{
     path::Path,
@@ -26,16 +26,16 @@ use broken::{Broken, Pool};
 use sender::Senders;
 
 const REQUESTS: u64 = 1_000_000;
-/// After so many of them memory must have reached its size, give or take some.
+/// After this number of requests memory must have reached its size, within a tolerance.
 const SETTLED: u64 = 100_000;
 const GROWTH_MB_MAX: f64 = 8.0;
-/// A request without an answer for so long has none.
+/// The timeout of a response.
 const ANSWER_MAX: Duration = Duration::from_secs(20);
 const WORKERS: u64 = 8;
-/// So many of those that went wrong are named.
+/// The upper bound of failed requests that are listed.
 const NAMED_MAX: u64 = 10;
 
-/// What came of the requests.
+/// The results of the requests.
 #[derive(Default)]
 struct IngestTally {
     taken: AtomicU64,
@@ -43,7 +43,7 @@ struct IngestTally {
     unanswered: AtomicU64,
 }
 
-/// Proves it on a receiver that `binary` starts; `--short` with a two-hundredth.
+/// Checks a receiver that `binary` starts; with `--short` a two-hundredth of the requests.
 pub async fn measure(binary: &Path, arguments: &[String]) -> Result<Vec<Row>> {
     let part = match arguments {
         [] => 1,

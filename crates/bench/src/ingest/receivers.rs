@@ -1,5 +1,5 @@
-//! The receivers that are compared, each in a process of its own: the barest that tonic and hyper allow, the stock one
-//! that decodes, and ours with runs that wait for their spans.
+//! The compared receivers, each in its own process: the minimal one that tonic and hyper allow, the stock one that decodes, and
+//! ours with runs that wait for their spans.
 
 use std::{
     convert::Infallible,
@@ -41,7 +41,7 @@ use super::load::{POOL, RUNS, ring, trace_of};
 
 const MESSAGE_BYTES_MAX: usize = 16 * 1024 * 1024;
 
-/// Receives until its input ends.
+/// Receives until its stdin is closed.
 #[tokio::main]
 pub async fn receive(kind: &str) -> Result<String> {
     match kind {
@@ -53,7 +53,7 @@ pub async fn receive(kind: &str) -> Result<String> {
     }
 }
 
-/// How far a bare receiver looks into a message.
+/// How far a bare receiver decodes a message.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Look {
     Bytes,
@@ -129,7 +129,7 @@ fn count(counted: &AtomicU64, more: usize) {
     counted.fetch_add(more as u64, Ordering::Relaxed);
 }
 
-/// The stock service.
+/// The stock service of `opentelemetry-proto`.
 struct Stock(Arc<AtomicU64>);
 
 #[tonic::async_trait]
@@ -143,7 +143,7 @@ impl TraceService for Stock {
     }
 }
 
-/// A service that takes messages as bytes and counts them.
+/// A service that accepts messages as bytes and counts them.
 #[derive(Clone)]
 struct Raw(Arc<AtomicU64>);
 
@@ -218,11 +218,11 @@ impl Decoder for RawCodec {
     }
 }
 
-/// Our receiver with its usual limits, and runs that read what they wait for into their traces.
+/// Our receiver with its default limits, and runs that read their spans into their traces.
 async fn ours(check: fn(&ReceiverSnapshot, &Inbox, u64) -> Result<()>) -> Result<String> {
     let panics = Arc::new(AtomicU64::default());
     count_panics(Arc::clone(&panics));
-    // A run of the bench gets more than one of a test, and for longer.
+    // A run of the benchmark receives more spans than one of a test, and for longer.
     let endless = usize::MAX / 4;
     let limits = Limits { trace_bytes_max: endless, bytes_max: endless, ..Limits::default() };
     let inbox = Arc::new(Inbox::new(ring(), limits));
@@ -245,18 +245,18 @@ async fn ours(check: fn(&ReceiverSnapshot, &Inbox, u64) -> Result<()>) -> Result
     Ok("ok".to_owned())
 }
 
-/// Whether all that was right went where it should.
+/// Checks that every valid span arrived where it should.
 fn check(seen: &ReceiverSnapshot, inbox: &Inbox, read: u64) -> Result<()> {
     let counts = seen.counts;
     ensure!(counts.refused == 0 && counts.invalid == 0, "{counts:?}");
     ensure!(seen.refusals.is_empty(), "{:?}", seen.refusals);
     ensure!((0..RUNS).all(|run| inbox.refused(trace_of(run)) == 0), "a run lost spans");
-    // Requests under way overtake each other, so a new trace may start with a few spans of the last turn.
+    // Concurrent requests overtake each other, so a new trace may start with a few spans of the last turn.
     ensure!(read as f64 >= counts.kept as f64 * 0.9, "{} kept, {read} read", counts.kept);
     Ok(())
 }
 
-/// The runtime catches panics of its tasks, so they would go by unseen.
+/// Counts panics: the runtime catches panics of its tasks, so they would stay unnoticed.
 fn count_panics(panics: Arc<AtomicU64>) {
     let told = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {
@@ -265,14 +265,14 @@ fn count_panics(panics: Arc<AtomicU64>) {
     }));
 }
 
-/// Reads the spans of a run into a trace, and a new one for each turn of the load, since a span counts once in a trace.
+/// Reads the spans of a run into a trace, and starts a new trace for each turn of the load, since a span counts once in a trace.
 async fn read_run(inbox: Arc<Inbox>, run: usize, read: Arc<AtomicU64>) {
     let mut arrivals = inbox.expect(trace_of(run));
     loop {
         let mut trace = Trace::new(trace_of(run));
         for _ in 0..POOL / RUNS {
             let Some(arrival) = arrivals.next().await else { return };
-            // What arrives can be read; what has no room in a trace is not counted, and misses in the end.
+            // Arrived spans can be read; spans without room in a trace are not counted, and are missing in the end.
             append(&mut trace, &arrival.bytes).ok();
         }
         count(&read, trace.len());

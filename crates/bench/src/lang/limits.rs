@@ -1,8 +1,8 @@
-//! What tests and traces at their limits cost: many patterns, positions, deep traces, many claims, large files; and how
-//! much of the budget of a judgement they take.
+//! The cost of tests and traces at their limits: many patterns, positions, deep traces, many claims, large files; and how much of
+//! the budget of a judgement they use.
 //!
-//! Each case has a process of its own, in which a trace is made or read and judged once. CPU time is that of judging, memory
-//! the most that the process ever had.
+//! Each case has its own process, in which a trace is generated or read and judged once. CPU time is that of judging, memory the
+//! peak of the process.
 
 use std::{
     fs::{self, File},
@@ -24,22 +24,22 @@ use crate::table::{Goal, Row, median};
 
 const BEGIN: u64 = 1_794_700_000_000_000_000;
 const TRACE_ID: [u8; 16] = [7; 16];
-/// How often a case is measured whose time is compared with another's.
+/// The repetitions of a case with a time that is compared with another.
 const ROUNDS: usize = 5;
-/// How long a case is judged at the least.
+/// The minimum CPU time for which a case is judged.
 const MEASURED_NS_MIN: f64 = 200e6;
-/// What a pattern may cost among 33 over one among 32.
+/// The upper bound of the cost of a pattern among 33 relative to one among 32.
 const PATTERN_RATIO_MAX: f64 = 1.5;
-/// What a span of a chain of 10,000 may cost over one of a chain of 1,000.
+/// The upper bound of the cost of a span in a chain of 10,000 relative to one in a chain of 1,000.
 const DEPTH_RATIO_MAX: f64 = 2.0;
 const POSITIONS_SECONDS_MAX: f64 = 0.5;
 const CLAIMS_SECONDS_MAX: f64 = 5.0;
 const JSON_MB_MAX: f64 = 1_200.0;
 const PROTOBUF_MB_MAX: f64 = 500.0;
-/// How many times the budget has to be what the largest of these takes.
+/// The lower bound of the budget relative to the largest use among these cases.
 const BUDGET_RATIO_MIN: f64 = 4.0;
 
-/// What one process found out.
+/// The figures of one process.
 #[derive(Debug, Serialize, Deserialize)]
 struct LimitFigures {
     judge_ns: f64,
@@ -49,12 +49,12 @@ struct LimitFigures {
     held_bytes: u64,
 }
 
-/// How the spans of a trace stand to each other.
+/// The tree structure of a trace.
 #[derive(Clone, Copy)]
 enum TraceShape {
-    /// Three below each.
+    /// Each span has three children.
     Tree,
-    /// One below each.
+    /// Each span has one child.
     Chain,
 }
 
@@ -163,7 +163,7 @@ pub fn limit(case: &str, file: Option<&str>) -> Result<String> {
     figures(&test(&claims)?, &trace)
 }
 
-/// As `check` reads it.
+/// Reads a trace as `check` does.
 fn read(file: &str) -> Result<Trace> {
     let bytes = fs::read(file)?;
     otlp::read(&bytes)?.pop().context("one trace")
@@ -177,7 +177,7 @@ fn figures(test: &str, trace: &Trace) -> Result<String> {
     let evidence =
         Evidence { trace: Some(trace), trigger: None, answer: None, settlement: Some(&settlement) };
     let (began, mut judged) = (cpu_ns()?, 0.0);
-    // The clock of the CPU goes by ticks, of which a short judgement has none.
+    // The CPU clock counts in ticks, and a short judgement takes less than one.
     let (judge_ns, work) = loop {
         let (judgement, work) = lang::judge_measured(&resolved, &evidence);
         ensure!(judgement.verdict == Verdict::Passed, "{:?}", judgement.claims.first());
@@ -196,7 +196,7 @@ fn figures(test: &str, trace: &Trace) -> Result<String> {
     })?)
 }
 
-/// The most memory that this process ever had.
+/// Returns the peak memory of this process.
 fn resident_kb() -> Result<f64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("a figure")?;
@@ -224,7 +224,7 @@ fn positions() -> Vec<String> {
     .to_vec()
 }
 
-/// A thousand claims with a hundred patterns.
+/// Returns a thousand claims with a hundred patterns.
 fn many_claims() -> Vec<String> {
     let claim = |number: usize| {
         let (pattern, name) = (number % 100, number % 50);
@@ -240,7 +240,7 @@ fn many_claims() -> Vec<String> {
     (0..1_000).map(claim).collect()
 }
 
-/// The number of a span's parent.
+/// Returns the number of a span's parent.
 fn parent(number: usize, shape: TraceShape) -> Option<usize> {
     let before = number.checked_sub(1)?;
     Some(match shape {
@@ -272,7 +272,7 @@ fn trace(spans: usize, shape: TraceShape) -> Result<Trace> {
     Ok(trace)
 }
 
-/// The same trace as JSON, without ever having it.
+/// Writes the same trace as JSON, without building it in memory.
 fn write_json(file: &Path, spans: usize) -> Result<()> {
     let mut out = BufWriter::new(File::create(file)?);
     let trace_id = "07".repeat(16);

@@ -1,7 +1,7 @@
-//! The long form of the proofs whose short form is among the tests of `lang`.
+//! The long form of the proofs that the tests of `lang` run in a short form.
 //!
-//! Selectors: the language beside an evaluator that is too simple to be wrong. Noise: a million inputs through everything
-//! that reads; a panic is caught, counted and named by the number that throws it again, and so is what takes long.
+//! Selectors: the language compared with a naive evaluator. Noise: a million inputs through every parser; a panic is caught,
+//! counted and reported with the number that reproduces it, and so is a slow input.
 
 #[path = "../../../lang/tests/naive/mod.rs"]
 mod evaluator;
@@ -22,10 +22,10 @@ use input::{Fate, KINDS, Kind};
 /// Pairs of a trace and a selector.
 const SELECTORS: u64 = 20_000;
 const INPUTS: u64 = 1_000_000;
-/// No input of these sizes may take longer.
+/// The upper bound of the time for one input of these sizes.
 const INPUT_MS_MAX: f64 = 1_000.0;
 
-/// Proves with this many of each; `--short` a hundredth.
+/// Runs this many of each; with `--short` a hundredth.
 pub fn measure(arguments: &[String]) -> Result<Vec<Row>> {
     let part = match arguments {
         [] => 1,
@@ -57,7 +57,7 @@ fn selectors(cases: u64) -> Vec<Row> {
     ]
 }
 
-/// What came of the inputs of one kind.
+/// The results of the inputs of one kind.
 #[derive(Default)]
 struct ProofTally {
     accepted: f64,
@@ -68,7 +68,7 @@ struct ProofTally {
 fn noise(inputs: u64) -> Vec<Row> {
     let mut rows = Vec::new();
     let (mut all, mut panics, mut slowest) = (0.0, 0.0, 0.0_f64);
-    // What panics is told below, once each.
+    // Panics are reported below, once each.
     let hook = panic::take_hook();
     panic::set_hook(Box::new(|_| {}));
     for kind in KINDS {
@@ -89,7 +89,7 @@ fn noise(inputs: u64) -> Vec<Row> {
 fn tally(kind: Kind, inputs: u64) -> ProofTally {
     let mut tally = ProofTally::default();
     for number in 0..inputs {
-        // Each has dice of its own, so that its number throws it again.
+        // Each input has its own random generator, so that its number reproduces it.
         let seed = number.wrapping_mul(0x9e37_79b9).wrapping_add(kind as u64);
         let began = unix_nanos();
         let fate = panic::catch_unwind(AssertUnwindSafe(|| input::run(kind, &mut Dice::new(seed))));
@@ -114,7 +114,7 @@ fn row(name: &str, value: f64, unit: &'static str, most: Option<f64>) -> Row {
     Row { name: name.to_owned(), value, unit, goal: most.map(Goal::AtMost) }
 }
 
-/// A finding, at once: the table comes last.
+/// Prints a finding at once: the table comes last.
 #[expect(clippy::print_stderr, reason = "what is found is told before the table")]
 fn say(line: &str) {
     eprintln!("{line}");

@@ -1,7 +1,7 @@
 //! Synthetic traffic: one trace of a shop under load, the same for the same size.
 //!
-//! A root starts batches, a batch starts checkouts, and a checkout is a tree of 17 spans over five services on four pods
-//! each, up to eight deep, with 7 to 10 attributes a span. One checkout in fifty meets a timeout.
+//! A root starts batches, a batch starts checkouts, and a checkout is a tree of 17 spans over five services on four pods each, up
+//! to eight levels deep, with 7 to 10 attributes per span. One checkout in fifty has a timeout.
 
 use anyhow::{Context, Result};
 use model::{
@@ -27,11 +27,11 @@ const STOCK: usize = 2;
 const PAYMENT: usize = 3;
 const AUDIT: usize = 4;
 
-/// A span of every checkout: the row of the span that it stands below (its own for the first, which stands below a
-/// batch), its service, its name, its kind, from when to when in milliseconds, and what it holds.
+/// A span of every checkout: the row of its parent (its own row for the first span, a child of a batch), its service, its
+/// name, its kind, its start and end in milliseconds, and its attributes.
 struct SpanTemplate(usize, usize, &'static str, Kind, (u64, u64), Holds);
 
-/// What its attributes are about.
+/// The kind of its attributes.
 #[derive(Clone, Copy)]
 enum Holds {
     /// Method, route and status.
@@ -40,7 +40,7 @@ enum Holds {
     Database(&'static str, &'static str),
     Cache,
     Work(&'static str),
-    /// What is done with it.
+    /// The operation.
     Message(&'static str),
 }
 
@@ -65,7 +65,7 @@ const CHECKOUT: [SpanTemplate; 17] = [
     SpanTemplate(15, AUDIT, "process orders", Kind::Consumer, (155, 170), Holds::Message("process")),
 ];
 
-/// A trace that is being made.
+/// A trace under construction.
 struct Traffic {
     trace: Trace,
     dice: Dice,
@@ -75,7 +75,7 @@ struct Traffic {
     last_id: u64,
 }
 
-/// What the spans of a checkout have in common.
+/// The data that the spans of a checkout share.
 struct Checkout {
     number: usize,
     pod: usize,
@@ -85,7 +85,7 @@ struct Checkout {
     user: String,
 }
 
-/// A trace of about so many spans: whole checkouts.
+/// Generates a trace of about this many spans: complete checkouts only.
 pub(crate) fn trace(spans: usize) -> Result<Trace> {
     let mut trace = Trace::new(TraceId::from_bytes([7; 16]).context("an id")?);
     let mut resources = Vec::new();
@@ -116,7 +116,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// A span that holds others together.
+    /// Generates a parent span for others.
     fn around(&mut self, parent: Option<SpanId>, name: &str, number: usize) -> Result<SpanId> {
         let mut span = SpanData::new(self.id()?, parent, name);
         span.start = Timestamp::from_nanos(BEGIN);

@@ -1,4 +1,4 @@
-//! A bare client of the server's API.
+//! A minimal client of the server's API.
 
 use std::time::Duration;
 
@@ -7,10 +7,10 @@ use reqwest::{Client, Method, RequestBuilder};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
-/// How long one request may take.
+/// The timeout of one request.
 const REQUEST_MAX: Duration = Duration::from_secs(20);
 
-/// How long a start is asked for again.
+/// How long a start request is retried.
 const START_MAX: Duration = Duration::from_secs(30);
 
 /// A client of one server.
@@ -21,18 +21,18 @@ pub struct Api {
 }
 
 impl Api {
-    /// A client of the server at this URL.
+    /// Creates a client of the server at this URL.
     pub fn new(url: &str) -> Result<Self> {
         let client = Client::builder().no_proxy().timeout(REQUEST_MAX).build()?;
         Ok(Self { url: url.to_owned(), client })
     }
 
-    /// A request to a path, to be sent by [`answer`].
+    /// Creates a request to a path, to be sent by [`answer`].
     pub fn request(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, format!("{}{path}", self.url))
     }
 
-    /// Keeps the documents of a file.
+    /// Applies the documents of a file.
     pub async fn apply(&self, document: &str) -> Result<Value> {
         let applied = self.request(Method::PUT, "/api/v1/documents").body(document.to_owned());
         let (status, body) = answer(applied).await?;
@@ -40,7 +40,7 @@ impl Api {
         Ok(body)
     }
 
-    /// Starts a run, and gives its id.
+    /// Starts a run, and returns its id.
     pub async fn start(&self, test: &str, body: &Value) -> Result<String> {
         let start = self.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
         let (status, run) = answer(start.body(body.to_string())).await?;
@@ -48,7 +48,7 @@ impl Api {
         Ok(run["id"].as_str().context("a run has an id")?.to_owned())
     }
 
-    /// Starts a run under a key, however often that has to be asked for, and gives its id.
+    /// Starts a run under an idempotency key, with retries, and returns its id.
     pub async fn start_once(&self, test: &str, body: &Value, key: &str) -> Result<String> {
         let began = Instant::now();
         loop {
@@ -64,13 +64,13 @@ impl Api {
         }
     }
 
-    /// A run.
+    /// Returns a run.
     pub async fn run(&self, id: &str) -> Result<Value> {
         let read = self.request(Method::GET, &format!("/api/v1/runs/{id}"));
         Ok(answer(read).await?.1)
     }
 
-    /// A run, once it has ended, or as it is after `max`.
+    /// Returns a run once it has ended, or in its state after `max`.
     pub async fn ended(&self, id: &str, max: Duration) -> Result<Value> {
         let began = Instant::now();
         loop {
@@ -83,7 +83,7 @@ impl Api {
     }
 }
 
-/// Status and body of what a request is answered with.
+/// Sends a request, and returns the status and the body of the response.
 pub async fn answer(request: RequestBuilder) -> Result<(u16, Value)> {
     let response = request.send().await?;
     let status = response.status().as_u16();

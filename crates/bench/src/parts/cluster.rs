@@ -1,4 +1,4 @@
-//! A Postgres of one's own, which can be away and come back.
+//! A private Postgres cluster, which can be stopped and restarted.
 
 use std::{
     fs,
@@ -21,10 +21,10 @@ use tokio::{
 
 use super::{free_port, proc, setting};
 
-/// How long it may take to be ready.
+/// The timeout for readiness.
 const READY_MAX: Duration = Duration::from_secs(30);
 
-/// A cluster that runs or not, on a port that stays the same.
+/// A cluster that runs or not, on a fixed port.
 #[derive(Debug)]
 pub struct Cluster {
     bin: PathBuf,
@@ -37,7 +37,7 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// Makes an empty cluster, and does not start it.
+    /// Creates an empty cluster, without starting it.
     pub async fn create() -> Result<Self> {
         let bin = PathBuf::from(setting("QUALITYTRACE_TEST_POSTGRES_BIN")?);
         let folder = TempDir::new()?;
@@ -67,13 +67,13 @@ impl Cluster {
         Ok(cluster)
     }
 
-    /// Starts it, and waits until it lets us in.
+    /// Starts it, and waits until it accepts connections.
     pub async fn start(&mut self) -> Result<()> {
-        // A commit that was acknowledged outlives the process; that it need not outlive the machine makes it fast.
+        // An acknowledged commit survives the process; it need not survive the machine, which makes it fast.
         self.start_with(&["fsync=off"]).await
     }
 
-    /// The same, with these settings and the others as Postgres has them.
+    /// Starts it with these settings and the defaults of Postgres for the others.
     pub async fn start_with(&mut self, settings: &[&str]) -> Result<()> {
         let mut postgres = self.program("postgres");
         postgres.args(["-p", &self.port.to_string()]);
@@ -92,12 +92,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// Ends it, clients and all, as `pg_ctl stop` does.
+    /// Stops it and disconnects all clients, as `pg_ctl stop` does.
     pub async fn stop(&mut self) -> Result<()> {
         self.end("-INT").await
     }
 
-    /// Ends it as a crash would; the next start recovers.
+    /// Stops it like a crash; the next start recovers.
     pub async fn crash(&mut self) -> Result<()> {
         self.end("-QUIT").await
     }
@@ -110,12 +110,12 @@ impl Cluster {
         Ok(())
     }
 
-    /// The `postgres` section of a configuration that names it, on one line.
+    /// Returns the `postgres` section of a configuration that names it, on one line.
     pub fn section(&self) -> String {
         self.section_of("postgres")
     }
 
-    /// The same, for another of its databases.
+    /// Returns the same section for another of its databases.
     pub fn section_of(&self, dbname: &str) -> String {
         format!(
             "postgres: {{host: 127.0.0.1, port: {}, user: postgres, password: '{}', dbname: {dbname}}}",
@@ -123,23 +123,23 @@ impl Cluster {
         )
     }
 
-    /// One number out of it.
+    /// Queries one number.
     pub async fn count(&self, query: &'static str) -> Result<i64> {
         Ok(sqlx::query_scalar(query).fetch_one(&mut self.connect().await?).await?)
     }
 
-    /// What all its processes have had of the CPU, those that ended included.
+    /// Returns the CPU time of all its processes, including those that ended.
     pub(crate) fn cpu(&self) -> Result<Duration> {
         let id = self.child.as_ref().and_then(Child::id).context("the cluster runs")?;
         let mut sum = proc::cpu_with_ended(id)?;
-        // Whoever ends in between is counted by its parent the next time.
+        // A process that ends in between is counted by its parent the next time.
         for child in proc::children(id)? {
             sum += proc::cpu(child).unwrap_or_default();
         }
         Ok(sum)
     }
 
-    /// How to connect to it.
+    /// Returns the options for a connection to it.
     pub(crate) fn options(&self) -> PgConnectOptions {
         let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(self.port);
         let options = options.username("postgres").password(&self.password).database("postgres");
@@ -164,7 +164,7 @@ impl Cluster {
     }
 }
 
-/// The user and group to become, when we are root.
+/// Returns the user and group to switch to, if this process runs as root.
 async fn other_user() -> Result<Option<(u32, u32)>> {
     if number(&["-u"]).await? != 0 {
         return Ok(None);

@@ -1,4 +1,4 @@
-//! A real OpenTelemetry Collector that writes what it gets to a file.
+//! A real OpenTelemetry Collector that writes the received telemetry to a file.
 
 use std::{
     fs,
@@ -18,9 +18,9 @@ use tokio::{
 
 use super::setting;
 
-/// The file in a Collector's folder that it is configured by.
+/// The configuration file in a Collector's folder.
 pub(super) const CONFIGURATION: &str = "collector.yaml";
-/// How long a Collector may take to listen.
+/// The timeout for a Collector to listen.
 const READY_MAX: Duration = Duration::from_secs(20);
 
 /// A Collector that runs until it is dropped.
@@ -30,7 +30,7 @@ pub struct Collector {
     folder: TempDir,
 }
 
-/// What a Collector has written.
+/// The telemetry that a Collector has written.
 #[derive(Debug, Default)]
 pub struct CollectedData {
     /// Every span, in the order written.
@@ -42,7 +42,7 @@ pub struct CollectedData {
 /// One log record as the Collector wrote it.
 #[derive(Clone, Debug)]
 pub struct CollectedLog {
-    /// The name of its scope: for what `tracing` logs, the target.
+    /// The name of its scope: for logs of `tracing`, the target.
     pub scope: String,
     /// The record as JSON.
     pub json: Value,
@@ -68,17 +68,17 @@ pub struct CollectedSpan {
 }
 
 impl Collector {
-    /// Starts a Collector that receives OTLP by gRPC on `port` and also sends everything on to `forward`.
+    /// Starts a Collector that receives OTLP by gRPC on `port` and also forwards everything to `forward`.
     pub async fn start(port: u16, forward: Option<u16>) -> Result<Self> {
         Self::start_with(port, forward, &[]).await
     }
 
-    /// Starts a Collector that receives spans, logs and metrics; what [`Self::start`] makes takes spans alone.
+    /// Starts a Collector that receives spans, logs and metrics; that of [`Self::start`] receives spans only.
     pub async fn start_for_all(port: u16) -> Result<Self> {
         Self::start_with(port, None, &["logs", "metrics"]).await
     }
 
-    /// One that takes these signals beside spans.
+    /// Starts a Collector that receives these signals beside spans.
     async fn start_with(port: u16, forward: Option<u16>, signals: &[&str]) -> Result<Self> {
         let folder = TempDir::new()?;
         let mut text = configuration(port, forward, &folder.path().join("spans.json"));
@@ -90,12 +90,12 @@ impl Collector {
         Ok(Self { child, folder })
     }
 
-    /// What has been written so far.
+    /// Returns the telemetry written so far.
     pub fn collected(&self) -> Result<CollectedData> {
         let text = fs::read_to_string(self.file()).unwrap_or_default();
         let mut collected = CollectedData::default();
         for line in text.lines() {
-            // The last line may be half written.
+            // The last line may be incomplete.
             let Ok(request) = serde_json::from_str::<Value>(line) else { continue };
             for resource in list(&request, "resourceLogs") {
                 for scope in list(resource, "scopeLogs") {
@@ -115,12 +115,12 @@ impl Collector {
         Ok(collected)
     }
 
-    /// All that has been written so far, as it is.
+    /// Returns the unparsed content of the file so far.
     pub fn written(&self) -> Result<String> {
         Ok(fs::read_to_string(self.file())?)
     }
 
-    /// Waits until what has been written satisfies `enough`, or gives it as it is after `max`.
+    /// Waits until the written telemetry satisfies `enough`, or returns its state after `max`.
     pub async fn wait_for(
         &self,
         max: Duration,
@@ -136,7 +136,7 @@ impl Collector {
         }
     }
 
-    /// Ends the Collector at once.
+    /// Kills the Collector.
     pub async fn kill(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
     }
@@ -147,12 +147,12 @@ impl Collector {
 }
 
 impl CollectedData {
-    /// The spans of this name.
+    /// Returns the spans of this name.
     pub fn named<'a>(&'a self, name: &'a str) -> impl Iterator<Item = &'a CollectedSpan> {
         self.spans.iter().filter(move |span| span.name == name)
     }
 
-    /// The children of a span, by start.
+    /// Returns the children of a span, by start.
     pub fn children(&self, parent: &CollectedSpan) -> Vec<&CollectedSpan> {
         let is_child = |span: &&CollectedSpan| {
             span.parent_id == parent.span_id && span.trace_id == parent.trace_id
@@ -164,22 +164,22 @@ impl CollectedData {
 }
 
 impl CollectedLog {
-    /// The name of the event; empty for none.
+    /// Returns the name of the event; empty for none.
     pub fn event(&self) -> &str {
         self.json["eventName"].as_str().unwrap_or_default()
     }
 
-    /// Its severity, as a number of OpenTelemetry's.
+    /// Returns its severity number, as in OpenTelemetry.
     pub fn severity(&self) -> u64 {
         self.json["severityNumber"].as_u64().unwrap_or_default()
     }
 
-    /// The keys of its attributes.
+    /// Returns the keys of its attributes.
     pub fn keys(&self) -> impl Iterator<Item = &str> {
         list(&self.json, "attributes").filter_map(|attribute| attribute["key"].as_str())
     }
 
-    /// An attribute that is a text.
+    /// Returns a text attribute.
     pub fn text(&self, key: &str) -> Option<&str> {
         let attribute = list(&self.json, "attributes").find(|attribute| attribute["key"] == key)?;
         attribute["value"]["stringValue"].as_str()

@@ -8,7 +8,7 @@ use tokio::process::Command;
 
 use super::setting;
 
-/// A database of its own for one test.
+/// A database for one test.
 #[derive(Debug)]
 pub struct Database {
     name: String,
@@ -16,7 +16,7 @@ pub struct Database {
 }
 
 impl Database {
-    /// Makes an empty database whose name begins with `purpose`.
+    /// Creates an empty database with a name that begins with `purpose`.
     pub async fn create(purpose: &str) -> Result<Self> {
         let url = setting("QUALITYTRACE_TEST_POSTGRES")?;
         let name = format!("{purpose}_{}_{}", std::process::id(), super::free_port()?);
@@ -28,16 +28,16 @@ impl Database {
         Ok(Self { name, url })
     }
 
-    /// The `postgres` section of a configuration that names this database, on one line.
+    /// Returns the `postgres` section of a configuration that names this database, on one line.
     pub fn section(&self) -> Result<String> {
         let options: PgConnectOptions = self.url.parse()?;
         self.section_at(options.get_port())
     }
 
-    /// The same, by another port.
+    /// Returns the same section with another port.
     pub fn section_at(&self, port: u16) -> Result<String> {
         let options: PgConnectOptions = self.url.parse()?;
-        // sqlx does not give back the one in the URL.
+        // sqlx does not return the password of the URL.
         let password = setting("QUALITYTRACE_TEST_POSTGRES_PASSWORD")?;
         Ok(format!(
             "postgres: {{host: '{}', port: {port}, user: '{}', password: '{password}', dbname: {}}}",
@@ -47,12 +47,12 @@ impl Database {
         ))
     }
 
-    /// Its name.
+    /// Returns its name.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// What programs of Postgres want in their environment, they themselves included.
+    /// Returns the environment variables that Postgres's client programs need, including the `PATH` to them.
     pub fn client(&self) -> Result<[(&'static str, String); 5]> {
         let options: PgConnectOptions = self.url.parse()?;
         let bin = setting("QUALITYTRACE_TEST_POSTGRES_BIN")?;
@@ -65,23 +65,23 @@ impl Database {
         ])
     }
 
-    /// Where Postgres listens.
+    /// Returns the address of Postgres.
     pub(crate) fn address(&self) -> Result<(String, u16)> {
         let options: PgConnectOptions = self.url.parse()?;
         Ok((options.get_host().to_owned(), options.get_port()))
     }
 
-    /// One number out of this database.
+    /// Queries one number from this database.
     pub async fn count(&self, query: &'static str) -> Result<i64> {
         Ok(sqlx::query_scalar(query).fetch_one(&mut self.connect().await?).await?)
     }
 
-    /// One text out of this database.
+    /// Queries one text from this database.
     pub async fn text(&self, query: &'static str) -> Result<String> {
         Ok(sqlx::query_scalar(query).fetch_one(&mut self.connect().await?).await?)
     }
 
-    /// Does something to this database, past everyone.
+    /// Executes a statement on this database, past the server.
     pub async fn execute(&self, statement: &'static str) -> Result<()> {
         sqlx::query(statement).execute(&mut self.connect().await?).await?;
         Ok(())
@@ -92,12 +92,12 @@ impl Database {
         Ok(PgConnection::connect_with(&options.database(&self.name)).await?)
     }
 
-    /// Fills this empty database with what another left in a file.
+    /// Restores a dump into this empty database.
     pub async fn restore(&self, file: &Path) -> Result<()> {
         self.tool("pg_restore", &["--no-owner", "--exit-on-error"], file).await
     }
 
-    /// Leaves all of this database in a file, or nothing.
+    /// Dumps this database into a file, atomically.
     pub async fn dump(&self, file: &Path) -> Result<()> {
         let half = file.with_extension(format!("half-{}", std::process::id()));
         let path = half.to_str().context("a path that is text")?;
@@ -105,7 +105,7 @@ impl Database {
         Ok(std::fs::rename(half, file)?)
     }
 
-    /// A program of Postgres on this database.
+    /// Runs a client program of Postgres on this database.
     async fn tool(&self, name: &str, arguments: &[&str], file: &Path) -> Result<()> {
         let bin = PathBuf::from(setting("QUALITYTRACE_TEST_POSTGRES_BIN")?);
         let mut command = Command::new(bin.join(name));
@@ -119,7 +119,7 @@ impl Database {
         Ok(())
     }
 
-    /// Removes the database, whoever is still connected.
+    /// Drops the database, even if clients are still connected.
     pub async fn remove(self) -> Result<()> {
         let mut connection = PgConnection::connect(&self.url).await?;
         let drop = sqlx::AssertSqlSafe(format!("drop database {} with (force)", self.name));

@@ -1,6 +1,6 @@
-//! A way to Postgres that holds back one statement, or the answer to it, for as long as it is told to.
+//! A proxy to Postgres that holds back one statement, or its response, until it is released.
 //!
-//! So that a server can be stopped at one certain line: before the record has what it writes, or after.
+//! A test can stop a server at one exact point: before the database has executed a write, or after.
 
 use std::sync::Arc;
 
@@ -17,16 +17,16 @@ use tokio::{
 
 use super::Database;
 
-/// What is held back.
+/// The message that is held back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hold {
-    /// The statement: Postgres does not get it.
+    /// The statement: Postgres does not receive it.
     Statement,
-    /// Its answer: Postgres has carried it out.
+    /// Its response: Postgres has executed the statement.
     Answer,
 }
 
-/// How far the gate is.
+/// The state of the gate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GateState {
     Open,
@@ -34,10 +34,10 @@ enum GateState {
     Released,
 }
 
-/// A way to Postgres, until it is dropped.
+/// A proxy to Postgres, until it is dropped.
 #[derive(Debug)]
 pub struct Gate {
-    /// Where to connect.
+    /// The port to connect to.
     pub port: u16,
     state: watch::Sender<GateState>,
     _tasks: JoinSet<()>,
@@ -51,7 +51,7 @@ struct GateRule {
 }
 
 impl Gate {
-    /// A way to the database's server that holds back the first statement with these words in it.
+    /// Starts a proxy to the database's server that holds back the first statement that contains these words.
     pub async fn start(database: &Database, words: &'static str, hold: Hold) -> Result<Self> {
         let address = database.address()?;
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -73,12 +73,12 @@ impl Gate {
         Ok(Self { port, state, _tasks: tasks })
     }
 
-    /// Waits until the statement, or its answer, is held back.
+    /// Waits until the statement, or its response, is held back.
     pub async fn held(&self) {
         reached(&self.state, GateState::Holding).await;
     }
 
-    /// Lets it through.
+    /// Releases it.
     pub fn release(&self) {
         self.state.send_replace(GateState::Released);
     }
@@ -96,7 +96,7 @@ async fn carry(client: TcpStream, server: TcpStream, rule: GateRule) {
     }
 }
 
-/// Carries statements. A statement is prepared by its words, and carried out by what comes next.
+/// Forwards statements. One message prepares a statement by its words, and the next message executes it.
 async fn ask(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -112,7 +112,7 @@ async fn ask(
                     rule.state.send_replace(GateState::Holding);
                     reached(&rule.state, GateState::Released).await;
                 }
-                // Told as held when the answer is there.
+                // Reported as held when the response arrives.
                 Hold::Answer => drop(answers.send_replace(true)),
             }
         }
@@ -124,7 +124,7 @@ async fn ask(
     }
 }
 
-/// Carries answers.
+/// Forwards responses.
 async fn tell(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,
@@ -143,7 +143,7 @@ async fn tell(
     }
 }
 
-/// Waits until the gate is that far. The sender is there, so that there is no error.
+/// Waits until the gate reaches a state. The sender exists, so that there is no error.
 async fn reached(state: &watch::Sender<GateState>, wanted: GateState) {
     let mut states = state.subscribe();
     drop(states.wait_for(|state| *state == wanted).await);

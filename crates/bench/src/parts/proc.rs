@@ -1,29 +1,29 @@
-//! What Linux knows of a process: its CPU time, its memory, its children.
+//! Process figures of Linux: CPU time, memory, children.
 
 use std::{fs, time::Duration};
 
 use anyhow::{Context, Result};
 
-/// Ticks of the clock that `/proc` counts CPU time in, which Linux has fixed for all programs.
+/// The clock tick in which `/proc` counts CPU time, which Linux has fixed for all programs.
 const TICK: Duration = Duration::from_millis(10);
 
-/// What a process has had of the CPU, user and system, all threads together, those that ended included.
+/// Returns the CPU time of a process, user and system, of all threads, including those that ended.
 pub(crate) fn cpu(process: u32) -> Result<Duration> {
     Ok(times(process)?[..2].iter().sum())
 }
 
-/// The same, with its children that have ended and were waited for.
+/// Returns the same, plus that of its children that have ended and were waited for.
 pub(crate) fn cpu_with_ended(process: u32) -> Result<Duration> {
     Ok(times(process)?.iter().sum())
 }
 
-/// The children that a process has now.
+/// Returns the current children of a process.
 pub(crate) fn children(process: u32) -> Result<Vec<u32>> {
     let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;
     list.split_whitespace().map(|child| Ok(child.parse()?)).collect()
 }
 
-/// Memory that is resident, in megabytes.
+/// Returns the resident memory, in megabytes.
 pub(crate) fn resident_mb(process: u32) -> Result<f64> {
     let status = fs::read_to_string(format!("/proc/{process}/status"))?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).context("a size")?;
@@ -31,10 +31,10 @@ pub(crate) fn resident_mb(process: u32) -> Result<f64> {
     Ok(kilobytes / 1024.0)
 }
 
-/// User and system time of a process, and of its children that ended.
+/// Returns the user and system times of a process, and of its children that ended.
 fn times(process: u32) -> Result<[Duration; 4]> {
     let stat = fs::read_to_string(format!("/proc/{process}/stat"))?;
-    // The name of the program stands in parentheses and may hold anything.
+    // The name of the program is in parentheses and may contain anything.
     let (_, figures) = stat.rsplit_once(')').context("a name")?;
     let mut figures = figures.split_whitespace().skip(11);
     let mut next = || -> Result<Duration> {

@@ -1,7 +1,7 @@
-//! A real Collector between an emitter and a [`Sink`](super::Sink): it can be killed, hung, and started again.
+//! A real Collector between an emitter and a [`Sink`](super::Sink): it can be killed, suspended, and restarted.
 //!
-//! It has no queue and tries nothing again, so what it acknowledges is in the sink. It keeps its ports through all of
-//! its lives. Deliberately absent: a count of its own.
+//! It has no queue and retries nothing, so every span that it acknowledges is in the sink. It keeps its ports across restarts.
+//! Deliberately absent: a count of its own.
 
 use std::fs;
 
@@ -14,19 +14,19 @@ use super::{
     free_port,
 };
 
-/// A Collector with ports of its own, which may be running or not.
+/// A Collector with its own ports, which may be running or not.
 #[derive(Debug)]
 pub struct Relay {
-    /// Where it receives OTLP over gRPC.
+    /// The port that receives OTLP over gRPC.
     pub grpc: u16,
-    /// Where it receives OTLP over HTTP.
+    /// The port that receives OTLP over HTTP.
     pub http: u16,
     child: Option<Child>,
     folder: TempDir,
 }
 
 impl Relay {
-    /// One that sends on to the sink on this port, and that is not started yet.
+    /// Creates a Collector that forwards to the sink on this port, without starting it.
     pub fn new(sink: u16) -> Result<Self> {
         let folder = TempDir::new()?;
         let (grpc, http) = (free_port()?, free_port()?);
@@ -40,17 +40,17 @@ impl Relay {
         Ok(())
     }
 
-    /// Ends it as a crash would: SIGKILL.
+    /// Kills it like a crash: SIGKILL.
     pub async fn kill(&mut self) -> Result<()> {
         Ok(self.child.take().context("the Collector runs")?.kill().await?)
     }
 
-    /// Stops its every thread: it keeps its connections, and answers nothing.
+    /// Suspends all its threads: it keeps its connections, and responds to nothing.
     pub async fn hang(&self) -> Result<()> {
         self.signal("-STOP").await
     }
 
-    /// Lets it go on after a hang.
+    /// Resumes it after `hang`.
     pub async fn go_on(&self) -> Result<()> {
         self.signal("-CONT").await
     }

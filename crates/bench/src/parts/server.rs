@@ -16,35 +16,35 @@ use tokio::{
 
 use super::Database;
 
-/// How long a server may take to be ready.
+/// The timeout for a server to become ready.
 const READY_MAX: Duration = Duration::from_secs(30);
 
-/// The file in its folder that has what it says on stderr.
+/// The file in its folder with its stderr.
 const LOG: &str = "server.log";
 
 /// A server process that runs until it is dropped.
 #[derive(Debug)]
 pub struct Server {
     child: Child,
-    /// The API, as an URL.
+    /// The URL of the API.
     pub api: String,
-    /// The port that takes OTLP by gRPC.
+    /// The port that receives OTLP by gRPC.
     pub otlp_grpc: u16,
-    /// From the start of the process to its word that it is ready.
+    /// The time from the start of the process to its message that it is ready.
     pub ready_after: Duration,
     /// Its configuration file.
     pub config: PathBuf,
     folder: TempDir,
 }
 
-/// What a command that has ended left.
+/// The result of a command.
 #[derive(Debug)]
 pub struct CommandResult {
-    /// The exit code; none where a signal ended it.
+    /// The exit code; none where a signal ended the process.
     pub code: Option<i32>,
-    /// Results.
+    /// Its stdout: results.
     pub out: String,
-    /// Progress and mistakes.
+    /// Its stderr: progress and errors.
     pub err: String,
 }
 
@@ -54,7 +54,7 @@ impl Server {
         Self::start_with(binary, &seeds_configuration(database, collector)?, "127.0.0.1:0").await
     }
 
-    /// The same, OTLP by gRPC on this address: a server that comes back where its senders know it.
+    /// Starts it with OTLP by gRPC on this address: a restarted server that its senders find again.
     pub async fn start_on(
         binary: &Path,
         database: &Database,
@@ -66,11 +66,11 @@ impl Server {
 
     /// Starts `binary serve` with this configuration, OTLP by gRPC on `otlp_grpc`, and waits until it is ready.
     pub async fn start_with(binary: &Path, configuration: &str, otlp_grpc: &str) -> Result<Self> {
-        // On a busy machine it may have to say first that it waits for its database.
+        // On a busy machine it may first print that it waits for its database.
         Self::start_until("ready: ", binary, configuration, otlp_grpc).await
     }
 
-    /// Starts it likewise, and waits until it listens: its database may be away.
+    /// Starts it in the same way, and waits until it listens: its database may be unavailable.
     pub async fn start_listening(
         binary: &Path,
         configuration: &str,
@@ -123,12 +123,12 @@ impl Server {
         Ok(Self { child, api, otlp_grpc, ready_after, config, folder })
     }
 
-    /// What it has said on stderr so far.
+    /// Returns its stderr so far.
     pub fn log(&self) -> Result<String> {
         Ok(std::fs::read_to_string(self.folder.path().join(LOG))?)
     }
 
-    /// Where a bench finds the binary that was built with it.
+    /// Returns the path of the binary that was built with this benchmark.
     pub fn binary_beside_this() -> Result<PathBuf> {
         let binary = std::env::current_exe()?.with_file_name("qualitytrace");
         if !binary.exists() {
@@ -137,12 +137,12 @@ impl Server {
         Ok(binary)
     }
 
-    /// Its process.
+    /// Returns its process id.
     pub fn id(&self) -> Option<u32> {
         self.child.id()
     }
 
-    /// Ends the server as a crash would: SIGKILL.
+    /// Kills the server like a crash: SIGKILL.
     pub async fn kill(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
     }
@@ -154,7 +154,7 @@ impl Server {
         Ok(())
     }
 
-    /// Asks the server to end, and tells how it did.
+    /// Requests the server to shut down, and returns its exit code.
     pub async fn terminate(mut self) -> Result<Option<i32>> {
         let id = self.child.id().context("the server runs")?;
         Command::new("kill").arg(id.to_string()).status().await?;
@@ -163,7 +163,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Hands on what it said, for whoever looks at a test that failed.
+    /// Prints its stderr, for the analysis of a failed test.
     #[expect(clippy::print_stderr, reason = "what the server said on stderr belongs there")]
     fn drop(&mut self) {
         if let Ok(said) = self.log()
@@ -174,7 +174,7 @@ impl Drop for Server {
     }
 }
 
-/// Runs `binary` with these arguments to its end, in a folder of its own: what a run keeps for the next is not ours.
+/// Runs `binary` with these arguments to its end, in its own folder: state that a run stores for the next one is not reused.
 pub async fn qualitytrace(binary: &Path, arguments: &[&str]) -> Result<CommandResult> {
     let folder = TempDir::new()?;
     let mut command = Command::new(binary);
@@ -187,7 +187,7 @@ pub async fn qualitytrace(binary: &Path, arguments: &[&str]) -> Result<CommandRe
     })
 }
 
-/// The first seed document's file, its host names changed to where the parts are here.
+/// Returns the configuration of the first seed document, with the addresses of the parts here.
 fn seeds_configuration(database: &Database, collector: u16) -> Result<String> {
     let postgres = database.section()?;
     Ok(format!(

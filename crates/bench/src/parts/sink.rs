@@ -1,7 +1,7 @@
-//! The end of every pipeline that is measured: an OTLP receiver that counts exactly.
+//! The end of every measured pipeline: an OTLP receiver that counts exactly.
 //!
-//! It answers only after it has counted, so an acknowledgement that comes through a Collector without a queue means
-//! that the span is here. Deliberately absent: what the spans say.
+//! It responds only after it has counted, so an acknowledgement through a Collector without a queue means that the span is here.
+//! Deliberately absent: the content of the spans.
 
 use std::{
     collections::HashMap,
@@ -27,25 +27,25 @@ use opentelemetry_proto::tonic::{
 use prost::Message;
 use tokio::{net::TcpListener, task::JoinSet};
 
-/// The id of a span as it stands on the wire.
+/// The id of a span in its OTLP encoding.
 pub type SpanId = [u8; 8];
 
-/// A receiver on a port of its own, until it is dropped.
+/// A receiver on its own port, until it is dropped.
 #[derive(Debug)]
 pub struct Sink {
-    /// Where it receives OTLP over HTTP.
+    /// The port that receives OTLP over HTTP.
     pub port: u16,
     received: Arc<Mutex<SinkData>>,
     // Aborts the receiver with the sink.
     _tasks: JoinSet<()>,
 }
 
-/// What has come.
+/// The received telemetry.
 #[derive(Clone, Debug, Default)]
 pub struct SinkData {
-    /// When each span came first, in nanoseconds since the epoch.
+    /// When each span arrived first, in nanoseconds since the epoch.
     pub spans: HashMap<SpanId, u64>,
-    /// Spans, those that came again included.
+    /// Spans, including repeated ones.
     pub spans_total: u64,
     /// Log records.
     pub logs: u64,
@@ -56,7 +56,7 @@ pub struct SinkData {
 type SinkState = State<Arc<Mutex<SinkData>>>;
 
 impl Sink {
-    /// Starts one.
+    /// Starts a sink.
     pub async fn start() -> Result<Self> {
         let received = Arc::new(Mutex::new(SinkData::default()));
         let router = Router::new()
@@ -69,20 +69,20 @@ impl Sink {
         let port = listener.local_addr()?.port();
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            // It ends with the sink; until then an error shows as spans that do not come.
+            // It ends with the sink; until then an error shows as spans that do not arrive.
             let _ended = axum::serve(listener, router).await;
         });
         Ok(Self { port, received, _tasks: tasks })
     }
 
-    /// What has come so far; nothing is counted while the guard is held.
+    /// Returns the telemetry so far; nothing is counted while the guard is held.
     pub fn received(&self) -> MutexGuard<'_, SinkData> {
         locked(&self.received)
     }
 }
 
 impl SinkData {
-    /// Spans that came again.
+    /// Returns the number of repeated spans.
     pub fn repeated(&self) -> u64 {
         self.spans_total - self.spans.len() as u64
     }
@@ -127,7 +127,7 @@ fn data_points(metric: &Metric) -> usize {
     }
 }
 
-/// An empty message is the OTLP answer that means all of it.
+/// An empty message is the OTLP response for complete success.
 fn accepted() -> (StatusCode, Vec<u8>) {
     (StatusCode::OK, Vec::new())
 }
@@ -140,7 +140,7 @@ fn locked(received: &Mutex<SinkData>) -> MutexGuard<'_, SinkData> {
     received.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The system's clock, which emitters in other processes share.
+/// Returns the system's clock, which emitters in other processes share.
 #[expect(clippy::disallowed_methods, reason = "what is measured is measured by the real clock")]
 pub fn unix_nanos() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64)
@@ -205,7 +205,7 @@ mod tests {
         ExportMetricsServiceRequest { resource_metrics }
     }
 
-    /// The status of the answer.
+    /// Sends a request, and returns the status line of the response.
     async fn post(sink: &Sink, signal: &str, request: impl Message) -> String {
         let body = request.encode_to_vec();
         let head = format!(

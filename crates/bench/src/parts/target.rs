@@ -29,21 +29,21 @@ use opentelemetry_sdk::{
 };
 use tokio::{net::TcpListener, task::JoinSet, time::sleep};
 
-/// How long `/slow` takes to answer.
+/// The response time of `/slow`.
 const SLOW: Duration = Duration::from_secs(3);
 
 /// A system under test that runs until it is dropped.
 ///
-/// `GET /cart` answers at once, or after as many milliseconds as `?wait=` says; `GET /slow` after three seconds. Each makes
-/// a SERVER span with a CLIENT span below. With `?late=`, work that nothing announces fails so many milliseconds after the
-/// response. Requests are counted, and those with a `?run=` by its value.
+/// `GET /cart` responds at once, or after the milliseconds of `?wait=`; `GET /slow` after three seconds. Each creates a SERVER
+/// span with a CLIENT span below. With `?late=`, unannounced work fails that many milliseconds after the response. Requests are
+/// counted, and those with a `?run=` by its value.
 #[derive(Debug)]
 pub struct Target {
-    /// Where it serves, as an URL.
+    /// The URL of its server.
     pub url: String,
     requests: Arc<AtomicU64>,
     runs: Arc<Mutex<BTreeMap<String, u64>>>,
-    // Sends what is queued when it is dropped.
+    // Flushes queued spans when it is dropped.
     _provider: Option<SdkTracerProvider>,
     // Aborts the server with the target.
     _tasks: JoinSet<()>,
@@ -54,11 +54,11 @@ struct ShopState {
     requests: Arc<AtomicU64>,
     runs: Arc<Mutex<BTreeMap<String, u64>>>,
     tracer: Option<SdkTracer>,
-    /// Work that goes on after its response.
+    /// Work that continues after its response.
     late: Arc<Mutex<JoinSet<()>>>,
 }
 
-/// A test whose runs end at once: its variable has no value, so that nothing is fired.
+/// A test with runs that end at once: its variable has no value, so that no trigger is fired.
 pub const TEST_THAT_FIRES_NOTHING: &str = "type: Test
 spec:
   id: cheap
@@ -68,7 +68,7 @@ spec:
 ";
 
 impl Target {
-    /// A test of `GET /cart` that passes, with this `settle.flush`.
+    /// Returns a test of `GET /cart` that passes, with this `settle.flush`.
     pub fn test(&self, flush: Duration) -> String {
         let (url, flush) = (&self.url, flush.as_millis());
         format!(
@@ -85,7 +85,7 @@ spec:
         )
     }
 
-    /// Starts a target that exports by gRPC to this port; without one it has no telemetry.
+    /// Starts a target that exports by gRPC to this port; without a port it has no telemetry.
     pub async fn start(otlp_grpc: Option<u16>) -> Result<Self> {
         let provider = otlp_grpc.map(provider).transpose()?;
         let requests = Arc::new(AtomicU64::new(0));
@@ -103,18 +103,18 @@ spec:
         let url = format!("http://{}", listener.local_addr()?);
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            // It ends with the target; until then an error shows as a test that gets no answer.
+            // It ends with the target; until then an error shows as a test without a response.
             let _ended = axum::serve(listener, router).await;
         });
         Ok(Self { url, requests, runs, _provider: provider, _tasks: tasks })
     }
 
-    /// How many requests came.
+    /// Returns the number of requests.
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::SeqCst)
     }
 
-    /// How many requests came, by the value of `run` in their query.
+    /// Returns the number of requests, by the value of `run` in their query.
     pub fn requests_of_runs(&self) -> BTreeMap<String, u64> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -167,7 +167,7 @@ async fn slow(State(shop): State<ShopState>, headers: HeaderMap) -> (StatusCode,
 }
 
 impl ShopState {
-    /// Tells of a request; what happens because of it belongs below its span.
+    /// Records the span of a request, and returns the context for its child spans.
     fn observe(&self, route: &'static str, headers: &HeaderMap) -> Option<Context> {
         let tracer = self.tracer.as_ref()?;
         let parent = TraceContextPropagator::new().extract(&Headers(headers));
@@ -191,7 +191,7 @@ impl ShopState {
         Some(within)
     }
 
-    /// Work that fails a while after the response, and that no span announces.
+    /// Starts work that fails some time after the response, and that no span announces.
     fn fail_late(&self, late: Duration, within: Context) {
         let Some(tracer) = self.tracer.clone() else { return };
         let work = async move {

@@ -1,4 +1,4 @@
-//! A big trace in small requests: judged whole and right, how soon, in how much memory.
+//! A big trace in small requests: judged completely and correctly, in how much time and memory.
 
 use std::{env::current_exe, fs, path::Path};
 
@@ -16,11 +16,11 @@ use crate::{
     table::{Goal, Row},
 };
 
-/// What a trace of a hundred thousand spans may take from its last request to its verdict, and of memory.
+/// The upper bounds for a trace of a hundred thousand spans: from its last request to its verdict, and of memory.
 const VERDICT_MS_MAX: f64 = 1_000.0;
 const MEMORY_MB_MAX: f64 = 400.0;
 
-/// A hundred thousand spans, and a million.
+/// Measures a hundred thousand spans, and a million.
 pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     let mut rows = one(binary, 100_000, true).await?;
     if !is_short {
@@ -35,7 +35,7 @@ async fn one(binary: &Path, spans: usize, has_goal: bool) -> Result<Vec<Row>> {
     system.args(["run:system", "big", &spans.to_string(), &http.to_string(), &otlp.to_string()]);
     let _system = listening(system, http).await?;
     let folder = TempDir::new()?;
-    // The last span to come is among those that are counted, and nothing may be missing or doubled.
+    // The test counts all spans including the last one, and none may be missing or doubled.
     let test = format!(
         "type: Test\nspec:\n  id: big\n  name: big\n  trigger:\n    type: http\n    timeout: 120s\n    httpRequest:\n      \
          url: http://127.0.0.1:{http}/\n  settle:\n    timeout: 120s\n    flush: 50ms\n  specs:\n    - selector: \
@@ -48,7 +48,7 @@ async fn one(binary: &Path, spans: usize, has_goal: bool) -> Result<Vec<Row>> {
         run(binary, folder.path(), &["big.yaml", "--otlp", &format!("127.0.0.1:{otlp}")]).await?;
     let outcome = &ran.outcomes[0];
     ensure!(outcome.verdict == Verdict::Passed, "{outcome:?} {}", ran.err);
-    // The system answers when its last request is acknowledged.
+    // The system responds when its last request is acknowledged.
     let step = |wanted| outcome.steps.iter().rfind(|step| step.step == wanted);
     let (Some(trigger), Some(judge)) = (step(Step::Trigger), step(Step::Judge)) else {
         anyhow::bail!("a run has these steps")

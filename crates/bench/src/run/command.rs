@@ -1,4 +1,4 @@
-//! The binary as a child, and what its report says.
+//! The binary as a child process, and its parsed report.
 
 use std::{fs, path::Path, process::Stdio, time::Duration};
 
@@ -13,20 +13,20 @@ use tokio::{
 
 use crate::parts::unix_nanos;
 
-/// How long a part may take to listen.
+/// The timeout for a part to listen.
 const LISTENING_MAX: Duration = Duration::from_secs(30);
-/// How often memory is looked at.
+/// The interval at which memory is sampled.
 const LOOK: Duration = Duration::from_millis(10);
 
-/// What a command that ran tests left.
+/// The result of a command that ran tests.
 pub(super) struct CommandRun {
     pub(super) code: Option<i32>,
     pub(super) outcomes: Vec<Outcome>,
-    /// From its start to its end.
+    /// The time from its start to its end.
     pub(super) took: Duration,
     /// When it ended, in milliseconds by the clock of reports.
     pub(super) ended_at_ms: f64,
-    /// The most memory that was seen, in bytes.
+    /// The peak of memory samples, in bytes.
     pub(super) peak_bytes: u64,
     pub(super) err: String,
 }
@@ -67,12 +67,12 @@ fn outcome(line: &str) -> Result<Outcome> {
     Ok(serde_json::from_value(report["outcome"].take())?)
 }
 
-/// The most memory that a process ever had, in bytes.
+/// Returns the peak memory of a process, in bytes.
 pub(super) fn high_water(status: &str) -> u64 {
     memory(status, "VmHWM:")
 }
 
-/// A line of a process's status, in bytes; none is zero.
+/// Returns a line of a process's status, in bytes; zero if it is missing.
 pub(super) fn memory(status: &str, line: &str) -> u64 {
     let text = fs::read_to_string(status).unwrap_or_default();
     let found = text.lines().find_map(|it| it.strip_prefix(line));
@@ -80,7 +80,7 @@ pub(super) fn memory(status: &str, line: &str) -> u64 {
     kilobytes.unwrap_or_default() * 1024
 }
 
-/// Starts a program that listens on this port, and waits until it does. It ends when it is dropped.
+/// Starts a program that listens on this port, and waits until it does. It is killed on drop.
 pub(crate) async fn listening(mut command: Command, port: u16) -> Result<Child> {
     let mut child =
         command.stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true).spawn()?;
@@ -96,7 +96,7 @@ pub(crate) async fn listening(mut command: Command, port: u16) -> Result<Child> 
     Ok(child)
 }
 
-/// From the arrival of a run's last span to its verdict, and the quiet that was asked for, in milliseconds.
+/// Returns the time from the arrival of a run's last span to its verdict, and the quiet period, in milliseconds.
 pub(super) fn last_span_to_verdict(outcome: &Outcome) -> Result<(f64, f64)> {
     let settlement = outcome.settlement.as_ref().context("a trace was waited for")?;
     let last = settlement.last_at.context("spans came")?;

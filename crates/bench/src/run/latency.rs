@@ -1,4 +1,4 @@
-//! How soon the verdict follows the last span, over many runs against the demo.
+//! The time from the last span to the verdict, over many runs against the demo.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -18,22 +18,22 @@ use crate::{
     table::{Goal, Row, median},
 };
 
-/// What the verdict may take beyond H, in milliseconds: in the median, and of a hundred the ninety-ninth.
+/// The upper bounds of the verdict's time beyond the quiet period, in milliseconds: the median, and the 99th percentile.
 pub(super) const MEDIAN_MS_MAX: f64 = 30.0;
 const WORST_MS_MAX: f64 = 100.0;
-/// For how long the demo keeps spans before it sends them, in milliseconds.
+/// How long the demo buffers spans before it exports them, in milliseconds.
 const DEMO_DELAY_MS: f64 = 5.0;
-/// Tests of the suite, and how many run at a time.
+/// Tests of the suite, and the concurrency.
 pub(super) const SUITE: usize = 100;
 pub(super) const JOBS: usize = 8;
-/// What an idle receiver is expected to take.
+/// The upper bounds for an idle receiver.
 const IDLE_MB_MAX: f64 = 15.0;
 const LISTEN_MS_MAX: f64 = 30.0;
 const ROUNDS: usize = 9;
 
 const ORDER: &str = r#"{"customer":"ada","lines":[{"sku":"tea","quantity":2}]}"#;
 
-/// A shop, and a folder in which it is tested.
+/// A shop, and the folder of its tests.
 pub(super) struct ShopFixture<'a> {
     binary: &'a Path,
     _child: Child,
@@ -52,7 +52,7 @@ impl<'a> ShopFixture<'a> {
         Ok(Self { binary, _child: child, folder: TempDir::new()?, http, otlp })
     }
 
-    /// Writes a test that orders, under this name, with these specs.
+    /// Writes a test that sends an order, under this name, with these specs.
     pub(super) fn test(&self, name: &str, specs: &str) -> Result<String> {
         let file = format!("{name}.yaml");
         let text = format!(
@@ -78,14 +78,14 @@ pub(super) const ABSENCE: &str = "    - selector: span[status=\"error\"]\n      
 /// The order was shipped: presence decides.
 const PRESENCE: &str = "    - selector: span[service=\"shipping\"]\n      assertions:\n        - attr:tracetest.selected_spans.count >= 1\n";
 
-/// Five hundred runs of each kind, with what is learned in place.
+/// Measures five hundred runs of each kind, with a learned profile.
 pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     let runs = if is_short { 50 } else { 500 };
     let shop = ShopFixture::open(binary).await?;
     let mut rows = Vec::new();
     for (name, specs) in [("absence", ABSENCE), ("presence", PRESENCE)] {
         let file = shop.test(name, specs)?;
-        // The first runs know nothing of the shop.
+        // The first runs have no learned profile of the shop.
         shop.run(&[&file, "--repeat", "10"]).await?;
         let ran = shop.run(&[&file, "--repeat", &runs.to_string(), "--jobs", "1"]).await?;
         ensure!(ran.outcomes.len() == runs, "{} of {runs} runs", ran.outcomes.len());
@@ -105,7 +105,7 @@ fn figures(name: &str, ran: &CommandRun, waits: bool) -> Result<Vec<Row>> {
     let all_passed = ran.outcomes.iter().all(|outcome| outcome.verdict == Verdict::Passed);
     ensure!(all_passed, "{name}: every run passes");
     let times = ran.outcomes.iter().map(last_span_to_verdict).collect::<Result<Vec<_>>>()?;
-    // What presence decides waits for nobody.
+    // A test that presence decides does not wait.
     let beyond = times.iter().map(|(took, quiet)| if waits { took - quiet } else { *took });
     let mut beyond: Vec<f64> = beyond.collect();
     beyond.sort_by(f64::total_cmp);
@@ -138,7 +138,7 @@ fn figures(name: &str, ran: &CommandRun, waits: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// A hundred tests, eight at a time, beside the bare requests.
+/// Measures a hundred tests, eight at a time, and the bare requests for comparison.
 pub(super) async fn suite(binary: &Path) -> Result<Vec<Row>> {
     let shop = ShopFixture::open(binary).await?;
     let tests = shop.folder.path().join("tests");
@@ -173,7 +173,7 @@ fn quiet_ms(outcome: &Outcome) -> Result<f64> {
     last_span_to_verdict(outcome).map(|(_, quiet)| quiet)
 }
 
-/// The requests of the suite and nothing else.
+/// Sends only the requests of the suite.
 async fn requests(port: u16) -> Result<Duration> {
     let began = Instant::now();
     let mut asking = JoinSet::new();
@@ -192,7 +192,7 @@ async fn requests(port: u16) -> Result<Duration> {
     Ok(began.elapsed())
 }
 
-/// A receiver that waits for its first span: how soon it listens, and what it takes.
+/// Measures a receiver that waits for its first span: how soon it listens, and its memory.
 pub(super) async fn idle(binary: &Path) -> Result<Vec<Row>> {
     let folder = TempDir::new()?;
     let silent = super::system::Silent::listen().await?;

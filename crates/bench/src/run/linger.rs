@@ -1,4 +1,4 @@
-//! What it costs that the exit code is the last word: the whole command, fresh and learned, and the end of many tests.
+//! The cost of a final exit code: the complete command, fresh and with a learned profile, and the end of many tests.
 
 use std::{env::current_exe, fs, path::Path};
 
@@ -16,17 +16,17 @@ use crate::{
     table::{Goal, Row, median},
 };
 
-/// The whole command, in milliseconds: where nothing is learned, and after ten runs.
+/// The upper bounds of the complete command, in milliseconds: without a learned profile, and after ten runs.
 const FRESH_MS_MAX: f64 = 2_000.0;
 const LEARNED_MS_MAX: f64 = 250.0;
-/// Tests against services that export every five seconds, four at a time, and how long they may take, in milliseconds.
+/// Tests against services that export every five seconds, four at a time, and their time limit, in milliseconds.
 const BATCH_TESTS: usize = 20;
 const BATCH_DELAY_MS: usize = 5_000;
 const BATCH_MS_MAX: f64 = 15_000.0;
-/// As the test that `qualitytrace init` writes.
+/// As in the test that `qualitytrace init` writes.
 const FLUSH: &str = "  settle:\n    flush: 30ms\n";
 
-/// A command for each kind of state, against the demo; a hundred tests; and services with a batch processor.
+/// Measures a command for each kind of state, against the demo; a hundred tests; and services with a batch processor.
 pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     let rounds = if is_short { 3 } else { 7 };
     let mut rows = alone(binary, rounds, &format!("{ABSENCE}{FLUSH}"), "flush 30 ms").await?;
@@ -36,7 +36,7 @@ pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// One test, in a folder where nothing is learned, and after ten runs.
+/// Measures one test, without a learned profile, and after ten runs.
 async fn alone(binary: &Path, rounds: usize, specs: &str, words: &str) -> Result<Vec<Row>> {
     let is_declared = specs.contains("flush");
     let goal = |most| is_declared.then_some(Goal::AtMost(most));
@@ -65,7 +65,7 @@ async fn alone(binary: &Path, rounds: usize, specs: &str, words: &str) -> Result
     ])
 }
 
-/// A hundred tests, eight at a time: what comes between the last verdict and the end of the command.
+/// Measures a hundred tests, eight at a time: the time between the last verdict and the end of the command.
 async fn suite(binary: &Path, rounds: usize) -> Result<Vec<Row>> {
     let shop = ShopFixture::open(binary).await?;
     let tests = shop.folder.path().join("tests");
@@ -98,7 +98,7 @@ async fn suite(binary: &Path, rounds: usize) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// From the last verdict to now, when the command has just ended, and the longest linger, in milliseconds.
+/// Returns the time from the last verdict to the end of the command, and the longest linger, in milliseconds.
 fn end_and_linger(ran: &CommandRun) -> Result<(f64, f64)> {
     ensure!(ran.outcomes.len() == SUITE, "{} of {SUITE} tests", ran.outcomes.len());
     let judged = |outcome: &Outcome| {
@@ -111,7 +111,7 @@ fn end_and_linger(ran: &CommandRun) -> Result<(f64, f64)> {
     Ok((ran.ended_at_ms - last, linger as f64 / 1e6))
 }
 
-/// Tests against two services with the delay that SDKs have by default.
+/// Measures tests against two services with the default export delay of SDKs.
 async fn batches(binary: &Path, rounds: usize) -> Result<Vec<Row>> {
     let (http, otlp) = (free_port()?, free_port()?);
     let mut system = Command::new(current_exe()?);

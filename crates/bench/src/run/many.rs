@@ -1,4 +1,4 @@
-//! Many services, each exporting by itself, many runs at a time: every verdict has to be right.
+//! Many services, each with its own exporter, and many concurrent runs: every verdict has to be right.
 
 use std::{env::current_exe, fs, path::Path};
 
@@ -13,7 +13,7 @@ use crate::{
     table::{Goal, Row},
 };
 
-/// Three and ten services, a thousand runs each, eight at a time.
+/// Measures three and ten services, a thousand runs each, eight at a time.
 pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     let runs = if is_short { 100 } else { 1_000 };
     let mut rows = Vec::new();
@@ -29,7 +29,7 @@ pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// How many runs did not pass a test that is right.
+/// Returns how many runs did not pass a test that should pass.
 async fn one(binary: &Path, services: usize, runs: usize) -> Result<usize> {
     let (http, otlp) = (free_port()?, free_port()?);
     let mut system = Command::new(current_exe()?);

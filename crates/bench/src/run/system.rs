@@ -1,5 +1,5 @@
-//! Systems under test that send exactly what a figure needs: a big trace in small requests, or many services that each
-//! export by itself.
+//! Systems under test that send exactly the spans that a figure needs: a big trace in small requests, or many services with their
+//! own exporters.
 
 use std::{net::SocketAddr, str::FromStr, sync::Arc, time::Duration};
 
@@ -24,10 +24,10 @@ use crate::parts::unix_nanos;
 
 /// Spans of a request, as a batching SDK sends them.
 const REQUEST_SPANS: usize = 512;
-/// What waits for an exporter of a service.
+/// The capacity of a service's exporter queue.
 const WAITING_MAX: usize = 1024;
 
-/// `run:system KIND SIZE HTTP OTLP`: answers `GET /` on the port HTTP and tells of it by OTLP on the port OTLP.
+/// `run:system KIND SIZE HTTP OTLP`: serves `GET /` on the port HTTP and exports its spans by OTLP on the port OTLP.
 pub async fn serve(kind: &str, rest: &[String]) -> Result<String> {
     let [size, http, otlp] = rest else { bail!("run:system KIND SIZE HTTP OTLP") };
     let (size, otlp): (usize, u16) = (size.parse()?, otlp.parse()?);
@@ -48,7 +48,7 @@ pub async fn serve(kind: &str, rest: &[String]) -> Result<String> {
     Ok(String::new())
 }
 
-/// The trace of one request: 16 bytes of id, and the parent of the first span.
+/// Returns the trace context of one request: 16 bytes of trace id, and the parent of the first span.
 fn context(headers: &HeaderMap) -> Option<(Vec<u8>, Vec<u8>)> {
     let header = headers.get("traceparent")?.to_str().ok()?;
     let mut parts = header.split('-').skip(1);
@@ -60,7 +60,7 @@ fn bytes(hex: &str) -> Option<Vec<u8>> {
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }
 
-/// Sends a trace of so many spans in small requests before it answers, so that the answer marks the end of the last.
+/// Sends a trace of this many spans in small requests before it responds, so that the response marks the end of the last one.
 async fn big(State((size, otlp)): State<(usize, u16)>, headers: HeaderMap) -> String {
     match send_big(size, otlp, &headers).await {
         Ok(()) => "sent".to_owned(),
@@ -85,7 +85,7 @@ async fn send_big(size: usize, otlp: u16, headers: &HeaderMap) -> Result<()> {
     Ok(())
 }
 
-/// Services that call each other in a chain, each with an exporter of its own.
+/// Services that call each other in a chain, each with its own exporter.
 struct Services {
     exporters: Vec<mpsc::Sender<(u64, Span)>>,
     _tasks: JoinSet<()>,
@@ -102,7 +102,7 @@ impl Services {
         Self { exporters: exporters.collect(), _tasks: tasks }
     }
 
-    /// Two that export whenever so much time has passed, as the batch processor of an SDK does.
+    /// Starts two services that export at a fixed interval, as the batch processor of an SDK does.
     fn batch(delay: Duration, otlp: u16) -> Self {
         let mut tasks = JoinSet::new();
         let exporters = (0..2).map(|number| {
@@ -114,7 +114,7 @@ impl Services {
     }
 }
 
-/// Sends the spans of a service in batches, each service at a pace of its own, none faster than the next receiver.
+/// Sends the spans of a service in batches, each service with its own delay, none faster than the receiver.
 async fn export(number: usize, otlp: u16, mut spans: mpsc::Receiver<(u64, Span)>) {
     let delay = Duration::from_millis(2 + 3 * number as u64);
     let mut connection = None;
@@ -129,7 +129,7 @@ async fn export(number: usize, otlp: u16, mut spans: mpsc::Receiver<(u64, Span)>
     }
 }
 
-/// Sends what a service has, whenever so much time has passed.
+/// Sends the spans of a service at a fixed interval.
 async fn export_batches(
     number: usize,
     delay: Duration,
@@ -152,7 +152,7 @@ async fn export_batches(
     }
 }
 
-/// A receiver that has gone and come back is found again.
+/// Sends spans, and reconnects to a receiver that was restarted.
 async fn deliver(number: usize, spans: Vec<Span>, otlp: u16, connection: &mut Option<Connection>) {
     let message = request(&format!("service-{number}"), spans);
     for _ in 0..100 {
@@ -169,7 +169,7 @@ async fn deliver(number: usize, spans: Vec<Span>, otlp: u16, connection: &mut Op
     }
 }
 
-/// A request that passes through all services: a SERVER span in each, and a CLIENT span below it for the next.
+/// Handles a request that passes through all services: a SERVER span in each, and a CLIENT span below it for the next.
 async fn chain(State(services): State<Arc<Services>>, headers: HeaderMap) -> String {
     let Some((trace, mut parent)) = context(&headers) else { return "no traceparent".to_owned() };
     let count = services.exporters.len();
@@ -234,7 +234,7 @@ fn request(service: &str, spans: Vec<Span>) -> Vec<u8> {
     ExportTraceServiceRequest { resource_spans: vec![all] }.encode_to_vec()
 }
 
-/// A connection that exports one message after the other, over HTTP/1.1.
+/// A connection that sends exports one after the other, over HTTP/1.1.
 struct Connection {
     stream: TcpStream,
 }
@@ -252,7 +252,7 @@ impl Connection {
         Ok(())
     }
 
-    /// Sends a request, reads all of the answer, and tells its status.
+    /// Sends a request, reads the complete response, and returns its status.
     async fn post(&mut self, path: &str, content_type: &str, body: &[u8]) -> Result<u16> {
         let head = format!(
             "POST {path} HTTP/1.1\r\nhost: x\r\ncontent-type: {content_type}\r\ncontent-length: {}\r\n\r\n",
@@ -278,14 +278,14 @@ impl Connection {
     }
 }
 
-/// One bare request on a connection of its own.
+/// Sends one bare request on its own connection.
 pub(super) async fn post(port: u16, path: &str, content_type: &str, body: &[u8]) -> Result<()> {
     let status = Connection::open(port).await?.post(path, content_type, body).await?;
     ensure!(status < 300, "the shop answered {status}");
     Ok(())
 }
 
-/// A system that never answers.
+/// A system that never responds.
 pub(super) struct Silent {
     pub(super) url: String,
     _tasks: JoinSet<()>,

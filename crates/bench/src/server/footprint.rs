@@ -1,4 +1,4 @@
-//! A server that has nothing to do: how soon it is ready, and what it keeps in memory.
+//! An idle server: the time until it is ready, and its memory.
 
 use std::{path::Path, time::Duration};
 
@@ -13,16 +13,16 @@ use crate::{
 };
 
 const ROUNDS: usize = 7;
-/// How long a server has nothing to do before its memory is looked at.
+/// How long a server is idle before its memory is measured.
 const IDLE: Duration = Duration::from_secs(3);
 
 const RESIDENT_MB_MAX: f64 = 40.0;
 const READY_MS_MAX: f64 = 300.0;
 
-/// Starts servers, each with an empty database of its own, and then again with the same one.
+/// Starts servers, each with its own empty database, and then again with the same one.
 pub(super) async fn measure(binary: &Path) -> Result<Vec<Row>> {
     let mut cluster = Cluster::create().await?;
-    // As Postgres comes: what is written is on disk before a server is ready.
+    // With the defaults of Postgres: writes are on disk before a server is ready.
     cluster.start_with(&[]).await?;
     let (mut empty, mut again, mut resident, mut cpu) = (vec![], vec![], vec![], vec![]);
     for round in 0..ROUNDS {

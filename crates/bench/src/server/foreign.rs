@@ -1,6 +1,6 @@
-//! What a foreign span costs at a server's port, whatever the history is, beside the receiver alone.
+//! The cost of a foreign span at a server's port, with any history, compared with the receiver alone.
 //!
-//! A foreign span touches neither the bus nor the record, so that all must cost the same, and nothing is on disk afterwards.
+//! A foreign span reaches neither the bus nor the database, so all must cost the same, and nothing is on disk afterwards.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -14,9 +14,9 @@ use crate::{
     table::{Goal, Row, median},
 };
 
-/// Of what it costs without a history.
+/// The upper bound relative to the cost without a history.
 const HISTORY_MAX: f64 = 1.1;
-/// Of what the receiver alone takes.
+/// The upper bound relative to the receiver alone.
 const SERVED_MAX: f64 = 1.1;
 
 const SPANS: usize = 100;
@@ -72,7 +72,7 @@ async fn serve(binary: &Path, cluster: &Cluster, data: &TempDir) -> Result<Serve
     Server::start_with(binary, &configuration, "127.0.0.1:0").await
 }
 
-/// CPU nanoseconds of a process for one span.
+/// Returns the CPU time of a process for one span, in nanoseconds.
 async fn cost(process: u32, port: u16, load: &load::ExportLoad, time: Duration) -> Result<f64> {
     let running = load::start(port, load).await?;
     tokio::time::sleep(WARM_UP).await;

@@ -1,4 +1,4 @@
-//! A server with a long history: what its statements look at, and how long they take.
+//! A server with a long history: the pages that its statements read, and their times.
 
 use std::{path::Path, time::Duration};
 
@@ -19,10 +19,10 @@ use crate::{
 const RUNS: usize = 1_000_000;
 const RUNS_SHORT: usize = 30_000;
 
-/// What a statement is expected to take, in milliseconds.
+/// The upper bound of the time of a statement, in milliseconds.
 const MS_MAX: f64 = 50.0;
 
-/// A record of so many runs.
+/// A database with this many runs.
 #[derive(Debug)]
 pub(super) struct History {
     pub(super) cluster: Cluster,
@@ -31,7 +31,7 @@ pub(super) struct History {
 }
 
 impl History {
-    /// Has a server make its tables, and fills them.
+    /// Lets a server create its tables, and fills them.
     pub(super) async fn make(binary: &Path, is_short: bool) -> Result<Self> {
         let mut cluster = Cluster::create().await?;
         cluster.start().await?;
@@ -43,12 +43,12 @@ impl History {
         Ok(Self { cluster, runs, filled: began.elapsed() })
     }
 
-    /// How every statement is carried out.
+    /// Explains every statement.
     pub(super) async fn explain(&self) -> Result<Vec<StatementPlan>> {
         plans::explain(&mut self.cluster.connect().await?).await
     }
 
-    /// Asserts every plan, and gives a row for each statement that was carried out.
+    /// Checks every plan, and returns a row for each executed statement.
     pub(super) async fn measure(&self) -> Result<Vec<Row>> {
         let explained = self.explain().await?;
         let pages = explained.iter().map(|it| it.pages).max().unwrap_or_default();
@@ -70,9 +70,9 @@ impl History {
     }
 }
 
-/// Writes a history of so many runs into a record that has its tables.
+/// Writes a history of this many runs into a migrated database.
 async fn fill(connection: &mut PgConnection, runs: usize) -> Result<()> {
-    // Written as a copy is: rows are known to belong to each other.
+    // Written like a restore: without foreign key checks, since the rows are consistent.
     let setting = format!("set bench.runs = {runs}; set session_replication_role = replica");
     sqlx::raw_sql(AssertSqlSafe(setting)).execute(&mut *connection).await?;
     let filled = sqlx::raw_sql(include_str!("history.sql")).execute(connection).await;

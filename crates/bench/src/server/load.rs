@@ -1,4 +1,4 @@
-//! A thousand runs that are started at once, against the demo.
+//! A thousand runs that are started concurrently, against the demo.
 
 use std::{collections::HashMap, path::Path, time::Duration};
 
@@ -21,27 +21,27 @@ use crate::{
 };
 
 const RUNS: usize = 1000;
-/// Runs before those that count: what a server learns of the shop is in place then.
+/// Runs before the measured ones: the server's learned profile of the shop is complete then.
 const WARM_UP: usize = 60;
-/// How long all of them may take.
+/// The timeout for all of them.
 const ALL_MAX: Duration = Duration::from_secs(180);
-/// How often it is asked whether all have ended.
+/// The interval at which the benchmark polls whether all have ended.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Milliseconds of CPU time of server and Postgres for one run.
+/// The upper bound of the CPU time of server and Postgres for one run, in milliseconds.
 const CPU_MS_MAX: f64 = 20.0;
-/// Of what bare sqlx takes for the same statements.
+/// The upper bound relative to bare sqlx with the same statements.
 const DATABASE_MAX: f64 = 2.0;
-/// Milliseconds from the last span to the verdict in the record, beyond the quiet that was asked for, or the linger.
+/// The upper bound of milliseconds from the last span to the stored verdict, beyond the quiet period or the linger.
 const VERDICT_MS_MAX: f64 = 50.0;
 
-/// Settings of Postgres that show what it did; all others are its own.
+/// Settings of Postgres for statistics; all others are defaults.
 const SHOWS: [&str; 2] =
     ["shared_preload_libraries=pg_stat_statements", "track_commit_timestamp=on"];
 
 const ORDER: &str = r#"{"customer":"ada","lines":[{"sku":"tea","quantity":2}]}"#;
 
-/// The tests: a name, the spec, the verdict that is right, and whether the whole trace must be waited for.
+/// The tests: a name, the spec, the correct verdict, and whether the run must wait for the complete trace.
 const TESTS: [(&str, &str, &str, bool); 4] = [
     (
         "no-error",
@@ -78,21 +78,21 @@ struct ServerStand {
     api: Api,
 }
 
-/// What was there before the runs, or after them.
+/// The figures before the runs, or after them.
 struct Snapshot {
     server: Duration,
     postgres: Duration,
-    /// Seconds that the server waited for its record, for runs.
+    /// Seconds that the server waited for its database, for runs.
     waited: f64,
 }
 
-/// Starts the runs, waits for them, and asks everyone what they cost.
+/// Starts the runs, waits for them, and collects their costs.
 pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     let runs = if is_short { RUNS / 10 } else { RUNS };
     let stand = ServerStand::start(binary).await?;
     stand.start_runs(WARM_UP, "warm").await?;
     stand.wait().await?;
-    // What they have shown is kept every second.
+    // The server stores learned profiles every second.
     sleep(Duration::from_millis(2500)).await;
     stand.execute("select pg_stat_statements_reset()").await?;
     let before = stand.snapshot().await?;
@@ -119,7 +119,7 @@ pub(super) async fn measure(binary: &Path, is_short: bool) -> Result<Vec<Row>> {
     let (executed, statements) = statements_of(&stand.cluster, each).await?;
     rows.extend(stand.judged(&started).await?);
     rows.extend(statements);
-    // Who still listens for runs would take those of the replay.
+    // A server that still polls for runs would lease those of the replay.
     let cluster = stand.end().await?;
     let replayed = replay::measure(&cluster, runs).await?;
     let (bare, bare_postgres) = (ms(replayed.waited) / each, ms(replayed.postgres) / each);
@@ -169,7 +169,7 @@ impl ServerStand {
         Ok(stand)
     }
 
-    /// Starts so many runs at once, of each test the same number, and gives their ids with the verdict that is right.
+    /// Starts this many runs concurrently, the same number of each test, and returns their ids with the correct verdict.
     async fn start_runs(&self, runs: usize, key: &str) -> Result<HashMap<String, &'static str>> {
         let mut starts = JoinSet::new();
         for number in 0..runs {
@@ -188,7 +188,7 @@ impl ServerStand {
         Ok(started)
     }
 
-    /// Waits until no run is open, and tells since when each had a verdict, provisional or final.
+    /// Waits until no run is open, and returns when all of them had a verdict, provisional or final.
     async fn wait(&self) -> Result<Instant> {
         let mut connection = self.cluster.connect().await?;
         let began = Instant::now();
@@ -225,7 +225,7 @@ impl ServerStand {
         })
     }
 
-    /// Whether every verdict is right, and how soon it was in the record.
+    /// Checks that every verdict is right, and measures how soon it was stored.
     async fn judged(&self, started: &HashMap<String, &'static str>) -> Result<Vec<Row>> {
         let mut connection = self.cluster.connect().await?;
         let ended = sqlx::query(
@@ -243,7 +243,7 @@ impl ServerStand {
             let Some(expected) = started.get(&id) else { continue };
             right += usize::from(verdict == *expected);
             let outcome: Outcome = serde_json::from_str(run.get(3))?;
-            // A verdict that late spans overtook was written to again.
+            // A verdict that late spans superseded was written again.
             let (committed, is_last): (i64, bool) = (run.get(4), run.get(5));
             let Some(settlement) = outcome.settlement.filter(|_| is_last) else { continue };
             let last = settlement.last_at.context("spans came")?;
@@ -255,7 +255,7 @@ impl ServerStand {
             if TESTS.iter().any(|(id, _, _, is_whole)| *id == test && *is_whole) {
                 quiets.push(quiet);
                 lingers.push(linger);
-                // What came in the linger has moved the last span behind the provisional verdict.
+                // A span that arrived in the linger has moved the last arrival behind the provisional verdict.
                 let early = run.get::<Option<i64>, _>(6).map(since_last).filter(|it| *it > 0.0);
                 provisional.extend(early.map(|early| early - quiet));
                 beyond.push(took - quiet.max(linger));
@@ -297,7 +297,7 @@ impl ServerStand {
         Ok(())
     }
 
-    /// Ends all but Postgres.
+    /// Shuts down all but Postgres.
     async fn end(self) -> Result<Cluster> {
         self.server.terminate().await?;
         self.collector.kill().await?;
@@ -305,8 +305,8 @@ impl ServerStand {
     }
 }
 
-/// What Postgres says of the statements since the last reset: its milliseconds for a run, and a row for those that
-/// took the most.
+/// Returns the statistics of Postgres since the last reset: its milliseconds for a run, and a row for each of the slowest
+/// statements.
 async fn statements_of(cluster: &Cluster, runs: f64) -> Result<(f64, Vec<Row>)> {
     const SHOWN: usize = 7;
     let mut connection = cluster.connect().await?;
@@ -331,7 +331,7 @@ async fn statements_of(cluster: &Cluster, runs: f64) -> Result<(f64, Vec<Row>)> 
     Ok((total / runs, rows))
 }
 
-/// A statement by its first words that say something.
+/// Returns a name for a statement by its characteristic words.
 fn named(text: &str) -> String {
     let known = [
         ("Takes up to", "take"),

@@ -1,8 +1,8 @@
-//! How Postgres carries out the statements of the record, whatever the history is: by an index, and with few pages.
+//! How Postgres executes the statements of the database crate, with any history: by an index, and with few pages.
 //!
-//! Every statement that the record asks is planned as the record has it planned: prepared, and with a plan that does not
-//! know the values, except for lists of runs, whose values decide by which index to go. None may read a large table from its begin. Those that are asked about runs are also carried out, each in a
-//! transaction that is taken back.
+//! Every statement is planned as the database crate plans it: prepared, and with a generic plan, except for lists of runs: their
+//! values decide which index is best. None may scan a large table sequentially. The statements about runs are also executed, each
+//! in a transaction that is rolled back.
 
 use anyhow::{Context, Result, ensure};
 use serde_json::Value;
@@ -10,18 +10,18 @@ use sqlx::{AssertSqlSafe, PgConnection, Row as _};
 
 use super::statements::{self, SqlStatement};
 
-/// Pages that a statement may look at: its rows, of which the longest list has 501, each perhaps on a page of its own, and
-/// the way to them in the index of each month.
+/// The upper bound of pages that a statement may read: its rows, of which the longest list has 501, each possibly on its own
+/// page, and the path to them in the index of each month.
 pub(super) const PAGES_MAX: u64 = 1000;
-/// Rows from which on a table is a large one.
+/// The number of rows from which a table counts as large.
 const LARGE_ROWS: f32 = 2000.0;
 
-/// Words that all lists of runs have.
+/// Words that all lists of runs contain.
 const LIST: &str = "accepted_at_ns, ended_at_ns, trace_id, revision from runs";
-/// How many there are.
+/// The number of such lists.
 const LISTS: usize = 5;
 
-/// Statements that are carried out: words that no other one has, and the values.
+/// Statements that are executed: words that are unique to the statement, and its values.
 const CASES: &[(&str, &str)] = &[
     // Lists and filters, the rarest values too.
     ("where project = $1 and verdict = $5", "'shop', {first}, {last}, 501, 'inconclusive'"),
@@ -46,7 +46,7 @@ const CASES: &[(&str, &str)] = &[
     ("from tokens where hash = $1", "sha256('77'), 'token', 1"),
     ("kept.kind = $2 and kept.id > $3 order by", "'shop', 'test', 'test-2', 501"),
     ("versions.version < $4 order by", "'shop', 'test', 'test-2', 9, 501"),
-    // One run, one suite.
+    // One run, one suite run.
     ("outcome_zstd is not null as \"answer_apart!\"", "'shop', {run}"),
     ("select outcome::text as outcome, outcome_zstd, overtaken", "'shop', {run}"),
     ("from events where project = $1", "'shop', {run}, 0, 1000"),
@@ -54,7 +54,7 @@ const CASES: &[(&str, &str)] = &[
     ("from suite_runs where project = $1", "'shop', {suite}"),
     ("from suite_steps left join runs", "{suite}"),
     ("from idempotency_keys where", "'shop', 'key', 'a'"),
-    // What a run writes.
+    // Writes of a run.
     (
         "vars, timeout_ms, revision, events_last, starter)",
         "'shop', {new}, 'test-1', 1, null, '{}', null, null, 'a new key', 'a', null, 'token'",
@@ -80,7 +80,7 @@ const CASES: &[(&str, &str)] = &[
     ),
     ("update runs set overtaken = $3", "{run}, 1, '{}', '{}'"),
     ("update runs set stop_at_ns = $3 where project", "'shop', {open}, 1"),
-    // What a server asks for itself.
+    // Queries of the server itself.
     ("min(accepted_at_ns) as oldest from runs", ""),
     ("select project, trace_id as \"trace_id!\" from runs", "100"),
     ("update suite_runs set epoch = epoch + 1", "'worker', 10, 8"),
@@ -89,21 +89,21 @@ const CASES: &[(&str, &str)] = &[
     ("delete from audit where at_ns", "50"),
 ];
 
-/// What came of one statement.
+/// The result of one statement.
 #[derive(Clone, Debug)]
 pub struct StatementPlan {
-    /// The words that it is known by.
+    /// The words that identify it.
     pub words: String,
-    /// Pages that it looked at.
+    /// Pages that it read.
     pub pages: u64,
-    /// Milliseconds that it took.
+    /// Its duration in milliseconds.
     pub ms: f64,
 }
 
 /// Values that exist in the history.
 struct KnownValues(Vec<(&'static str, String)>);
 
-/// Plans every statement and carries out those that have a case; an error is a plan that is not good.
+/// Plans every statement and executes those that have a case; a bad plan is an error.
 pub(super) async fn explain(connection: &mut PgConnection) -> Result<Vec<StatementPlan>> {
     let all = statements::all()?;
     let large = large(connection).await?;
@@ -127,7 +127,7 @@ pub(super) async fn explain(connection: &mut PgConnection) -> Result<Vec<Stateme
     Ok(explained)
 }
 
-/// Plans a statement without carrying it out. What is no query has no plan.
+/// Plans a statement without executing it. Utility statements have no plan.
 async fn planned(
     connection: &mut PgConnection,
     statement: &SqlStatement,
@@ -151,14 +151,14 @@ async fn planned(
     unread(&plan[0]["Plan"], large).with_context(|| format!("{}\n{plan:#}", statement.text))
 }
 
-/// The plan of a statement that was carried out and taken back, and its milliseconds: the second time, when its pages are
-/// in memory.
+/// Returns the plan of a statement that was executed and rolled back, and its milliseconds: of the second execution, when its
+/// pages are cached.
 async fn carried_out(
     connection: &mut PgConnection,
     statement: &SqlStatement,
     values: &str,
 ) -> Result<(Value, f64)> {
-    // Lists of runs are planned with their values.
+    // Lists of runs have custom plans.
     let is_list = statement.line.contains(LIST);
     let mode = if is_list { "force_custom_plan" } else { "force_generic_plan" };
     run(connection, &format!("set plan_cache_mode = {mode}")).await?;
@@ -176,7 +176,7 @@ async fn carried_out(
     Ok((plan[0]["Plan"].take(), ms))
 }
 
-/// That a plan reads no large table from its begin.
+/// Checks that a plan does not scan a large table sequentially.
 fn unread(plan: &Value, large: &[String]) -> Result<()> {
     let is_scan = plan["Node Type"].as_str().is_some_and(|node| node.contains("Seq Scan"));
     let table = plan["Relation Name"].as_str().unwrap_or_default();
@@ -190,7 +190,7 @@ fn unread(plan: &Value, large: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Pages that a plan has looked at.
+/// Returns the pages that a plan has read.
 fn pages(plan: &Value) -> u64 {
     let of = |key: &str| plan[key].as_u64().unwrap_or(0);
     of("Shared Hit Blocks") + of("Shared Read Blocks")
@@ -225,7 +225,7 @@ impl KnownValues {
     }
 }
 
-/// The tables that have many rows.
+/// Returns the tables that have many rows.
 async fn large(connection: &mut PgConnection) -> Result<Vec<String>> {
     let tables = "select relname::text from pg_class where relkind = 'r' and reltuples >= $1";
     Ok(sqlx::query_scalar(tables).bind(LARGE_ROWS).fetch_all(connection).await?)
@@ -241,6 +241,6 @@ async fn run(connection: &mut PgConnection, text: &str) -> Result<()> {
 
 async fn answer(connection: &mut PgConnection, text: &str) -> Result<Value> {
     let row = sqlx::raw_sql(AssertSqlSafe(text.to_owned())).fetch_one(connection).await?;
-    // The simple protocol gives text.
+    // The simple query protocol returns text.
     Ok(serde_json::from_str(row.try_get::<&str, _>(0).or_else(|_| row.try_get_unchecked(0))?)?)
 }

@@ -1,5 +1,5 @@
-//! The statements of runs, asked again by bare sqlx: as many runs, at the same concurrency, over as many connections, with
-//! what real runs have written. Nothing is between one statement and the next.
+//! The statements of runs, replayed by bare sqlx: as many runs, at the same concurrency, over as many connections, with the data
+//! that real runs have written. There is no other work between two statements.
 
 use std::{
     collections::VecDeque,
@@ -22,13 +22,13 @@ use tokio::{task::JoinSet, time::Instant};
 use super::statements::{self, SqlStatement};
 use crate::parts::{Cluster, unix_nanos};
 
-/// As a server has them, where nobody says otherwise: connections, and runs in flight against one host.
+/// The defaults of a server: connections, and active runs against one host.
 const CONNECTIONS: u32 = 10;
 const IN_FLIGHT: usize = 32;
 const PLACES: i64 = 64;
 const SPARE: i64 = 64;
 
-/// As the record has it: no statement is planned more than once.
+/// As in the database crate: each statement is planned only once.
 const PLANS: &str = "set plan_cache_mode = force_generic_plan";
 
 /// The statements of one run.
@@ -41,7 +41,7 @@ struct RunStatements {
     finish: SqlStatement,
 }
 
-/// What a real run has left.
+/// The data that a real run has written.
 struct ReplayRows {
     test: String,
     answer: Vec<u8>,
@@ -62,15 +62,15 @@ struct Replay {
     waited: AtomicU64,
 }
 
-/// What all runs together took.
+/// The totals of all runs.
 pub(super) struct ReplayCost {
-    /// Their waiting for statements.
+    /// Their waiting time for statements.
     pub(super) waited: Duration,
     /// CPU time of Postgres.
     pub(super) postgres: Duration,
 }
 
-/// Asks the statements of so many runs.
+/// Executes the statements of this many runs.
 pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<ReplayCost> {
     let pool = PgPoolOptions::new().max_connections(CONNECTIONS).after_connect(|connection, _| {
         Box::pin(async move { connection.execute(PLANS).await.map(drop) })
@@ -90,7 +90,7 @@ pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<ReplayCost
     let written = written(&pool).await?;
     ensure!(!written.is_empty(), "runs have ended");
     let replay = Arc::new(Replay { pool, asked, written, waited: AtomicU64::default() });
-    // Connections are made, and statements prepared, before anything counts.
+    // Connections are opened, and statements prepared, before the measurement.
     replay_all(&replay, runs / 10).await?;
     replay.waited.store(0, Ordering::Relaxed);
     sqlx::raw_sql("select pg_stat_statements_reset()").execute(&replay.pool).await?;
@@ -122,7 +122,7 @@ async fn replay_all(replay: &Arc<Replay>, runs: usize) -> Result<()> {
                 running.spawn(async move { replay.run(id, number).await });
             }
         }
-        // As a server's worker: it looks again when a run was accepted, or has ended.
+        // As a server's worker: it polls again when a run was accepted, or has ended.
         tokio::select! {
             Some(accepted) = accepting.join_next() => {
                 accepted??;
@@ -176,7 +176,7 @@ impl Replay {
         Ok(())
     }
 
-    /// Runs that wait, with the number that chooses what they write.
+    /// Leases queued runs, with the number that selects the data that they write.
     async fn take(&self) -> Result<Vec<(Uuid, usize)>> {
         let began = Instant::now();
         let rows: Vec<PgRow> = sqlx::query(sqlx::AssertSqlSafe(self.asked.take.text.clone()))
@@ -186,7 +186,7 @@ impl Replay {
             .bind(IN_FLIGHT as i64)
             .bind("2026-01-01T00:00:00.000000000Z")
             .bind(SPARE)
-            // None of the places is kept for others: all of it is one project's.
+            // No slot is reserved for other projects: all runs belong to one project.
             .bind(0_i64)
             .bind(0_i64)
             .fetch_all(&self.pool)
@@ -215,7 +215,7 @@ impl Replay {
             .bind(written.answer.len() as i64)
             .execute(&self.pool)
             .await?;
-        // All but the final verdict is told with the provisional one.
+        // All events but the final verdict are written with the provisional one.
         let (early, last) = written.events.split_at(match written.provisional {
             Some(_) => written.events.len() - 1,
             None => 0,
@@ -249,7 +249,7 @@ impl Replay {
     }
 }
 
-/// What some runs have left.
+/// Reads the data that some runs have written.
 async fn written(pool: &PgPool) -> Result<Vec<ReplayRows>> {
     let rows = sqlx::query(
         "select test_id, convert_to((outcome -> 'answer')::text, 'UTF8'), verdict, outcome::text, spans, otlp_zstd, provisional,

@@ -1,23 +1,23 @@
-//! The statements of the record, as the crate that asks them has had them checked. Never a copy, which could drift.
+//! The statements of the database crate, read from its checked queries. Never a copy, which could drift.
 
 use std::fs;
 
 use anyhow::{Result, bail};
 use serde_json::Value;
 
-/// Where they are kept.
+/// The folder of the checked queries.
 const CHECKED: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../db/.sqlx");
 
 /// One statement.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct SqlStatement {
-    /// As it is asked.
+    /// The text as executed.
     pub(crate) text: String,
-    /// On one line, to be known by.
+    /// The text on one line, to be identified by.
     pub(crate) line: String,
 }
 
-/// All of them, in the order of their lines.
+/// Returns all statements, sorted by their lines.
 pub(crate) fn all() -> Result<Vec<SqlStatement>> {
     let mut all = Vec::new();
     for file in fs::read_dir(CHECKED)? {
@@ -30,7 +30,7 @@ pub(crate) fn all() -> Result<Vec<SqlStatement>> {
     Ok(all)
 }
 
-/// The one statement that has these words in its line.
+/// Returns the only statement that has these words in its line.
 pub(crate) fn with<'a>(all: &'a [SqlStatement], words: &str) -> Result<&'a SqlStatement> {
     let mut found = all.iter().filter(|statement| statement.line.contains(words));
     match (found.next(), found.next()) {

@@ -1,4 +1,4 @@
-//! Eight runs at a time, one of which loses a context: the other seven are decided as if they were alone.
+//! Eight concurrent runs, one of which loses a context: the other seven are decided as if they were alone.
 
 use std::time::Duration;
 
@@ -16,18 +16,18 @@ use super::{
     travel::{Weather, travel},
 };
 
-/// Runs at a time, with the one that loses a context.
+/// Concurrent runs, including the one that loses a context.
 const AT_A_TIME: usize = 8;
 /// Requests that are played to find these.
 const TRIES: usize = 60;
 
-/// What the company of a run that lost a context did to others.
+/// The effect of a run that lost a context on concurrent runs.
 #[derive(Debug, Default)]
 pub(super) struct Crowds {
     pub(super) others: u64,
-    /// Of these, how many were decided alone and not in company.
+    /// Runs with a verdict that differs from their verdict alone.
     pub(super) disturbed: u64,
-    /// A system in which that was so.
+    /// A system with such a run.
     pub(super) example: Option<u64>,
 }
 
@@ -38,7 +38,7 @@ impl Crowds {
         self.example = self.example.or(other.example);
     }
 
-    /// Plays a system of which some requests lose a context and others do not; most systems are not so.
+    /// Plays a system in which some requests lose a context and others do not; most systems have no such requests.
     pub(super) async fn play(&mut self, number: u64) -> Result<()> {
         let mut dice = Dice::new(number.wrapping_mul(0xa076_1d64_78bd_642f));
         let system = System::draw(&mut dice, LARGE);
@@ -51,7 +51,7 @@ impl Crowds {
         let company = lost.into_iter().take(1).chain(others).take(AT_A_TIME);
         let scripts: Vec<_> =
             company.map(|played| script(&system, &test, played, &mut dice)).collect();
-        // Where nothing was lost, the first is one of the others.
+        // Without a lost context, the first run is one of the others.
         let Ok(scripts) = <[_; AT_A_TIME]>::try_from(scripts) else { return Ok(()) };
         if !is_lost(&scripts[0].played) {
             return Ok(());
@@ -69,7 +69,7 @@ impl Crowds {
     }
 }
 
-/// Whether each call of a service that sends spans was answered.
+/// Whether each call of a service that sends spans has its other side.
 fn is_healthy(played: &SimulatedRun<'_>) -> bool {
     let is_inside = |peer: &Peer| match peer {
         Peer::Service(name) | Peer::Address(name, _) => !name.starts_with("outside"),
@@ -96,7 +96,7 @@ fn script<'s>(
     Script { system, test, played, travel, watched, noise: Noise::default() }
 }
 
-/// The verdicts of runs that share a receiver.
+/// Returns the verdicts of runs that share a receiver.
 async fn together(scripts: &[Script<'_>; AT_A_TIME], dice: &mut Dice) -> Result<Vec<Verdict>> {
     let ring = Ring::default();
     let seeds = [(); AT_A_TIME].map(|()| dice.next());

@@ -1,4 +1,4 @@
-//! Which of the spans that were missing at a verdict nobody could have waited for, and of which nothing told.
+//! Excuses for spans that were missing at a verdict: the run could neither have waited for them nor known of them.
 
 use model::{AbsentParents, LearnedService};
 
@@ -12,34 +12,34 @@ use super::{
     travel::Loss,
 };
 
-/// A process or peer of which nothing is known may be so late.
+/// The possible lateness of an unknown process or peer.
 const UNKNOWN: u64 = 6 * SECOND;
-/// The least that is ever waited.
+/// The minimum waiting time.
 const LEAST: u64 = 20 * MS;
 
-/// By how much clocks may differ that are kept in step.
+/// The upper bound of the difference of synchronized clocks.
 const IN_STEP: i64 = 15 * MS as i64;
 
-/// Why nobody could have waited or known.
+/// The reason why the run could not have waited or known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Why {
     Withheld,
     Crashed,
     /// Its service does not send it.
     Unsent,
-    /// It is in a trace of its own, and nothing ties that to its call: a peer that is not said, or clocks apart.
+    /// It is in its own trace, and nothing ties that to its call: an unnamed peer, or unsynchronized clocks.
     Untied,
-    /// It came after all the time that was to be waited.
+    /// It arrived after the complete waiting time.
     Late,
-    /// Its process was not heard, and nothing said that it would be.
+    /// No span of its process arrived, and nothing announced one.
     Unheard,
-    /// In all earlier runs its side of the call did not come either.
+    /// In all earlier runs its side of the call did not arrive either.
     Mislearned,
     /// Only a span that is missing itself, with an excuse, could have announced it.
     WithParent,
 }
 
-/// Which rule a missing span breaks, in words.
+/// The rule that a missing span breaks, with a description.
 #[derive(Clone, Debug)]
 pub(super) struct Complaint {
     pub(super) rule: SettleRule,
@@ -55,24 +55,24 @@ fn broken<T>(rule: SettleRule, words: impl Into<String>) -> Result<T, Complaint>
 pub(super) struct Excuses<'a, 's> {
     case: &'a SettleCase<'a, 's>,
     there: &'a There<'a, 's>,
-    /// Until when the run had to hear what comes.
+    /// Until when the run had to receive spans.
     heard_until: u64,
     /// For how long it had to linger after that.
     linger: u64,
-    /// For each missing span its excuse, or why there is none.
+    /// For each missing span its excuse, or the reason why there is none.
     missing: Vec<(usize, Excuse)>,
 }
 
 impl<'a, 's> Excuses<'a, 's> {
     pub(super) fn new(case: &'a SettleCase<'a, 's>, there: &'a There<'a, 's>) -> Self {
-        // Longer than half of the timeout nobody waits, and after it nobody concludes.
+        // A run waits at most half of the timeout, and concludes nothing after the timeout.
         let timeout = case.script.system.timeout().as_nanos() as u64;
         let linger = case.memory.linger(case.script.test.number).min(timeout / 2);
         let heard_until = heard_until(case.script, linger.saturating_sub(case.slack));
         let heard_until = heard_until.min(case.script.played.answer_at + timeout);
         let mut excuses = Self { case, there, heard_until, linger, missing: Vec::new() };
         let spans = &case.script.played.spans;
-        // Callers come before what they call.
+        // Callers come before their callees.
         for (number, span) in spans.iter().enumerate() {
             if span.end.is_some() && !there.is_there[number] {
                 let excuse = excuses.excuse(number);
@@ -82,7 +82,7 @@ impl<'a, 's> Excuses<'a, 's> {
         excuses
     }
 
-    /// What was there, and what had to be known of by this rule and those before it.
+    /// Returns the present spans, and those that had to be known by this rule and the rules before it.
     pub(super) fn known(&self, rule: SettleRule) -> There<'a, 's> {
         let mut known = self.there.clone();
         known.has_dropped = rule >= SettleRule::Dropped;
@@ -96,7 +96,7 @@ impl<'a, 's> Excuses<'a, 's> {
         known
     }
 
-    /// What was there, and what silent services did of which a statement speaks by name; none where nothing told of them.
+    /// Returns the present spans, and those of silent services that a statement names; none if no call is unanswered.
     pub(super) fn named(&self, statement: &SettleStatement) -> Option<There<'a, 's>> {
         let system = self.case.script.system;
         let is_silent = |number: usize| {
@@ -120,7 +120,7 @@ impl<'a, 's> Excuses<'a, 's> {
         Some(named)
     }
 
-    /// Why the missing spans had to be waited for, or known of.
+    /// Renders the reasons why the missing spans had to be waited for, or known of.
     pub(super) fn complaints(&self) -> String {
         let complaints = self.missing.iter().filter_map(|(number, excuse)| {
             let complaint = excuse.as_ref().err()?;
@@ -129,7 +129,7 @@ impl<'a, 's> Excuses<'a, 's> {
         complaints.take(3).collect::<Vec<_>>().join("; ")
     }
 
-    /// The excuse of the missing spans that have one; the plainest.
+    /// Returns the excuse of the missing spans that have one; the first in order.
     pub(super) fn why(&self) -> Option<Why> {
         self.missing.iter().filter_map(|(_, excuse)| excuse.as_ref().ok()).min().copied()
     }
@@ -183,7 +183,7 @@ impl<'a, 's> Excuses<'a, 's> {
         }
     }
 
-    /// What the receiver knows against the trace being complete without this span.
+    /// Checks for evidence at the receiver against a complete trace without this span.
     fn evidence(&self, number: usize) -> Result<(), Complaint> {
         let travel = &self.case.script.travel;
         let is_known = |at: u64| {
@@ -215,11 +215,11 @@ impl<'a, 's> Excuses<'a, 's> {
         Ok(())
     }
 
-    /// Whether it can be seen that a trace began where this call was made.
+    /// Whether the receiver can see that a trace began where this call was made.
     fn is_tied(&self, caller: usize, root: usize) -> bool {
         let (edge, root) = (&self.spans()[caller], &self.spans()[root]);
         let skew = |span: &SimulatedSpan<'_>| self.case.script.system.processes[span.process].skew;
-        // A message of which one receiver is there is answered, and foreign ones of others are no evidence.
+        // A message with one present receiver is answered, and foreign traces of other receivers are no evidence.
         let answers = |(number, span): (usize, &SimulatedSpan<'_>)| {
             let is_its = span.parent == Parent::Span(caller) || span.link == Some(caller);
             is_its && span.caller == Some(caller) && self.there.is_there[number]
@@ -230,7 +230,7 @@ impl<'a, 's> Excuses<'a, 's> {
             && [edge, root].into_iter().all(|span| skew(span).abs() <= IN_STEP)
     }
 
-    /// The excuse of a span whose process was not heard.
+    /// Returns the excuse of a span of a process without arrived spans.
     fn unheard(&self, number: usize) -> Excuse {
         let span = &self.spans()[number];
         let above = match span.parent {
@@ -266,7 +266,7 @@ impl<'a, 's> Excuses<'a, 's> {
         }
     }
 
-    /// What says that this span must come.
+    /// Returns the announcement of this span, if any.
     fn announced(&self, number: usize) -> Option<String> {
         let there = |child: &usize| self.there.is_there[*child];
         let named = (0..self.spans().len()).filter(there).find(|child| {
@@ -284,7 +284,7 @@ impl<'a, 's> Excuses<'a, 's> {
         self.expected(span)
     }
 
-    /// Whether a missing parent of this span means nothing.
+    /// Whether a missing parent of this span is no evidence.
     fn may_be_orphan(&self, number: usize) -> bool {
         let service = &self.case.script.system.service_of(self.spans()[number].process).name;
         let learned = self.case.learned.services.get(service);
@@ -292,11 +292,11 @@ impl<'a, 's> Excuses<'a, 's> {
         self.case.script.test.absent.contains(service) || learned.is_some_and(is_learned)
     }
 
-    /// Whether this is a call whose other side is not there.
+    /// Whether this is a call without its other side.
     fn is_unanswered(&self, caller: usize) -> bool {
         let answers = |number: usize| {
             let span = &self.spans()[number];
-            // A call that goes on through another one has the other side of that.
+            // A call that continues through another one has the other side of that.
             self.there.is_there[number]
                 && (span.is_entry() || span.is_edge())
                 && (span.parent == Parent::Span(caller) || span.link == Some(caller))
@@ -325,7 +325,7 @@ impl<'a, 's> Excuses<'a, 's> {
         is_open.then(|| format!("#{caller} calls it, until {} ms", until / MS))
     }
 
-    /// Whether the peer of this call was learned to be one that never sends spans.
+    /// Whether the learned profile marks the peer of this call as one that never sends spans.
     fn is_leaf(&self, caller: usize) -> bool {
         let edge = &self.spans()[caller];
         let service = &self.case.script.system.service_of(edge.process).name;
@@ -334,7 +334,7 @@ impl<'a, 's> Excuses<'a, 's> {
         peer.is_some_and(|peer| learned.is_some_and(|it| it.is_leaf(&peer)))
     }
 
-    /// Whether the test says that this must come, and nothing like it did.
+    /// Whether the test expects this span, and no such span arrived.
     fn expected(&self, span: &SimulatedSpan<'_>) -> Option<String> {
         let system = self.case.script.system;
         let there = || {
@@ -355,7 +355,8 @@ impl<'a, 's> Excuses<'a, 's> {
         })
     }
 
-    /// When this process had been quiet for its H, had everybody waited for that; none where it was not heard.
+    /// Returns when this process had been quiet for its quiet period, if all spans had been waited for; none without an arrived
+    /// span.
     fn quiet_at(&self, process: usize) -> Option<u64> {
         let of_it = |number: &usize| {
             self.spans()[*number].process == process && self.spans()[*number].trace == 0
@@ -373,7 +374,7 @@ impl<'a, 's> Excuses<'a, 's> {
         Some(later.into_iter().fold(heard, wait))
     }
 
-    /// How long this process has to be quiet.
+    /// Returns the quiet period of this process.
     pub(super) fn quiet(&self, process: usize) -> u64 {
         let (script, it) = (self.case.script, &self.case.script.system.processes[process]);
         let delays = self.spans().iter().enumerate().filter_map(|(number, span)| {
@@ -387,7 +388,7 @@ impl<'a, 's> Excuses<'a, 's> {
             (None, Some(set), true) => 2 * set.as_nanos() as u64,
             _ => self.case.memory.delay(it.service).map_or(UNKNOWN, half_more),
         };
-        // Longer than half of the timeout nobody waits, or no trace would ever be whole.
+        // At most half of the timeout, or no trace would ever be complete.
         let most = script.system.timeout().as_nanos() as u64 / 2;
         base.max(half_more(seen)).clamp(LEAST, most)
     }

@@ -1,4 +1,4 @@
-//! A run to its exit code: the one place that knows how the engine tells its first verdict and its last.
+//! Follows a run to its exit code: the only module that knows how the engine reports its first and its last verdict.
 
 use std::{sync::Arc, time::Duration};
 
@@ -9,25 +9,25 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-/// What a run left, and when.
+/// The result of a run, with times.
 pub(super) struct Exit {
-    /// What the exit code is made of.
+    /// The outcome that determines the exit code.
     pub(super) outcome: Outcome,
     /// The trace that was judged for it.
     pub(super) trace: Option<Arc<Trace>>,
-    /// The verdict that was told first.
+    /// The first verdict.
     pub(super) first: Verdict,
-    /// When the last one was there.
+    /// When the last verdict was available.
     pub(super) final_at: Instant,
-    /// Until when spans were listened for.
+    /// Until when the run received spans.
     pub(super) watched_to: Instant,
     /// The mark of a last verdict that later spans would have changed.
     pub(super) overtaken: Option<Overtaken>,
-    /// What the run has shown of the system, in the order in which it did.
+    /// The observations of the run for the learned profile, in their order.
     pub(super) seen: Vec<LearnedProfile>,
 }
 
-/// Follows a run from its first verdict to its exit code, as early as that may be given, and listens on for so long.
+/// Follows a run from its first verdict to the earliest exit code, and receives spans for `watched` longer.
 pub(super) async fn follow<P: Ports>(finished: FinishedRun, ports: &P, watched: Duration) -> Exit {
     let FinishedRun { outcome, trace, seen, watch, .. } = finished;
     let first = outcome.verdict;

@@ -5,7 +5,7 @@ use anyhow::Result;
 #[cfg(not(feature = "planted"))]
 const WITHOUT: &str = "this build has no faults to plant: build it with `--features planted`";
 
-/// Plants a fault of the engine, for the whole process.
+/// Plants a fault of the engine, for the complete process.
 #[cfg(feature = "planted")]
 pub(super) fn plant(name: &str) -> Result<()> {
     let all = || runner::plants().collect::<Vec<_>>().join(", ");
@@ -13,7 +13,7 @@ pub(super) fn plant(name: &str) -> Result<()> {
     Ok(())
 }
 
-/// Plants each fault in a process of its own, which has to find it.
+/// Plants each fault in its own process, which has to find it.
 #[cfg(feature = "planted")]
 pub(super) fn find_all() -> Result<String> {
     use std::process::Command;
@@ -23,10 +23,10 @@ pub(super) fn find_all() -> Result<String> {
         let mut prove = Command::new(std::env::current_exe()?);
         prove.args(["prove", "settle", "--fault", name, "--short"]);
         let output = prove.output()?;
-        // Seeds go to the one, figures to the other.
+        // Seeds go to stderr, figures to stdout.
         let told = [output.stderr, output.stdout].concat();
         let told = String::from_utf8_lossy(&told);
-        // Whatever else keeps it from its figures has found nothing.
+        // Any other failure before the figures has found nothing.
         let is_found = !output.status.success() && told.contains(super::WRONG);
         anyhow::ensure!(is_found, "the fault `{name}` was not found\n{told}");
         rows.push(format!("{name}: found"));
@@ -34,13 +34,13 @@ pub(super) fn find_all() -> Result<String> {
     Ok(rows.join("\n"))
 }
 
-/// There is nothing to plant.
+/// Fails: this build has no faults.
 #[cfg(not(feature = "planted"))]
 pub(super) fn plant(_: &str) -> Result<()> {
     anyhow::bail!(WITHOUT)
 }
 
-/// There is nothing to find.
+/// Fails: this build has no faults.
 #[cfg(not(feature = "planted"))]
 pub(super) fn find_all() -> Result<String> {
     anyhow::bail!(WITHOUT)

@@ -1,4 +1,4 @@
-//! How late the spans of a run came: each after the response and after what came last before it.
+//! The lateness of a run's spans: each after the response and after the last arrival before it.
 
 use super::{
     stage::Script,
@@ -6,22 +6,22 @@ use super::{
     system::{MS, SECOND},
 };
 
-/// What a run that knows nothing of the system has to linger for.
+/// The minimum linger of a run without a learned profile of the system.
 pub(super) const FRESH: u64 = SECOND;
-/// So many runs are not enough to know a system.
+/// Fewer runs than this are not enough to know a system.
 pub(super) const FRESH_RUNS: usize = 3;
-/// Timers have a grain, and a span that comes at the very end of the linger may miss it.
+/// Timers have a granularity, and a span that arrives at the very end of the linger may miss it.
 const GRAIN: u64 = 2 * MS;
 
-/// Spans that came together and for the first time, and after how long a gap.
+/// Spans that arrived together and for the first time, and the gap before them.
 pub(super) struct Arrival<'a> {
     pub(super) at: u64,
-    /// From the response or from the last arrival before, whichever was later; none before the response.
+    /// The time since the response or the last arrival before, whichever was later; zero before the response.
     pub(super) gap: u64,
     pub(super) spans: &'a [usize],
 }
 
-/// The arrivals of the run's own trace, in their order.
+/// Returns the arrivals of the run's own trace, in their order.
 pub(super) fn arrivals<'a>(script: &'a Script<'_>) -> impl Iterator<Item = Arrival<'a>> {
     let is_own = |number: &usize| script.played.spans[*number].trace == 0;
     let is_new = |number: &usize, at: u64| script.travel.fates[*number].at == Some(at);
@@ -36,30 +36,30 @@ pub(super) fn arrivals<'a>(script: &'a Script<'_>) -> impl Iterator<Item = Arriv
     })
 }
 
-/// The longest gap before an arrival until this moment.
+/// Returns the longest gap before an arrival until this time.
 pub(super) fn longest_gap(script: &Script<'_>, until: u64) -> u64 {
     arrivals(script).take_while(|it| it.at < until).map(|it| it.gap).max().unwrap_or_default()
 }
 
-/// Until when a run hears spans that lingers for so long after each arrival.
+/// Returns until when a run receives spans that lingers this long after each arrival.
 pub(super) fn heard_until(script: &Script<'_>, linger: u64) -> u64 {
     let heard = arrivals(script).take_while(|it| it.gap + GRAIN <= linger);
     let last = heard.map(|it| it.at).max().unwrap_or_default();
     last.max(script.played.answer_at)
 }
 
-/// How late the work came on which the right verdict depends.
+/// The lateness of the work that the right verdict depends on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Lateness {
-    /// Whoever judges at any moment after the response is right.
+    /// A verdict at any time after the response is right.
     None,
-    /// The longest gap before which who judges is wrong, in nanoseconds.
+    /// The longest gap such that a verdict before its end is wrong, in nanoseconds.
     After(u64),
-    /// Who judges by all that ever came is wrong.
+    /// A verdict based on all spans that ever arrived is wrong.
     Never,
 }
 
-/// How late the work comes on which it depends whether the test truly passes.
+/// Returns the lateness of the work that decides whether the test truly passes.
 pub(super) fn lateness(script: &Script<'_>, truth: bool) -> Lateness {
     let all = There::all(script.system, &script.played);
     let passes = |there: &There<'_, '_>| script.test.statements.iter().all(|it| it.holds(there));

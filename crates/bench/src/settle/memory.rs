@@ -1,4 +1,4 @@
-//! What earlier runs of a system have truly shown, kept apart from what the run believes to have learned.
+//! The true observations of earlier runs of a system, separate from the learned profile of the engine.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,32 +8,32 @@ use super::{
     stage::{Script, StagedRun},
 };
 
-/// As many runs as count.
+/// The upper bound of runs that count.
 const RUNS_MAX: usize = 50;
 
 #[derive(Default)]
 pub(super) struct Memory {
     /// The largest true delay of each run, by service.
     delays: HashMap<usize, Vec<u64>>,
-    /// Peers, by the service that calls, whose other side was heard.
+    /// Peers, by the calling service, with spans of their own.
     instrumented: HashSet<(usize, String)>,
     /// The longest gap before an arrival of each run, by test.
     gaps: HashMap<usize, Vec<u64>>,
 }
 
 impl Memory {
-    /// The largest delay of a service, if it was ever heard.
+    /// Returns the largest delay of a service, if a span of it ever arrived.
     pub(super) fn delay(&self, service: usize) -> Option<u64> {
         self.delays.get(&service)?.iter().max().copied()
     }
 
-    /// Whether too few runs of a test were played for anything to be known.
+    /// Whether a test has too few runs for a learned profile.
     pub(super) fn is_fresh(&self, test: usize) -> bool {
         self.gaps.get(&test).is_none_or(|gaps| gaps.len() < FRESH_RUNS)
     }
 
-    /// How long a run of a test has to linger after the last arrival: as long as any of its runs has shown, and on a fresh
-    /// machine no less than that asks for.
+    /// Returns how long a run of a test has to linger after the last arrival: the longest gap of any of its runs, and on a fresh
+    /// machine at least the fresh linger.
     pub(super) fn linger(&self, test: usize) -> u64 {
         let shown = self.gaps.get(&test).and_then(|gaps| gaps.iter().max().copied());
         let shown = shown.unwrap_or_default();
@@ -44,7 +44,7 @@ impl Memory {
         self.instrumented.contains(&(service, peer.to_owned()))
     }
 
-    /// Keeps what was heard until nobody listened any more.
+    /// Records the spans that arrived while the run received spans.
     pub(super) fn keep(&mut self, script: &Script<'_>, ended: &StagedRun) {
         let (spans, fates) = (&script.played.spans, &script.travel.fates);
         let heard = |number: usize| {
@@ -74,7 +74,7 @@ impl Memory {
     }
 }
 
-/// Remembers what a run has shown, and forgets what is too long ago.
+/// Appends the value of a run, and drops the oldest one beyond the bound.
 fn push(shown: &mut Vec<u64>, one: u64) {
     shown.push(one);
     if shown.len() > RUNS_MAX {

@@ -1,6 +1,6 @@
-//! Requests of others that the receiver hears of while a run goes on: whole traces of healthy requests to the same system.
+//! Requests of other clients during a run: complete foreign traces of healthy requests to the same system.
 //!
-//! They say nothing of the run and must change nothing of it.
+//! They must not affect the run.
 
 use std::time::Duration;
 
@@ -17,21 +17,21 @@ use super::{
     wire::{TraceOrigin, encode},
 };
 
-/// Requests of others in a second.
+/// Requests of other clients per second.
 const RATE: u64 = 200;
-/// How long they go on; what is heard at the end of a long wait is no more than at its begin.
+/// How long they continue; the end of a long wait has no more noise than its begin.
 const LASTS_MS: u64 = 8_000;
-/// Different requests, which come again and again.
+/// Different requests, which repeat.
 const KINDS: usize = 16;
 
-/// The requests of others, as exports with the time at which each comes; mostly none.
+/// The requests of other clients, as exports with their arrival times; mostly empty.
 #[derive(Default)]
 pub(super) struct Noise {
     exports: Vec<(Duration, Bytes)>,
 }
 
 impl Noise {
-    /// Draws the requests of others to a system, from the begin of a run on.
+    /// Generates the requests of other clients to a system, from the begin of a run on.
     pub(super) fn draw(system: &System, dice: &mut Dice) -> Self {
         let others: Vec<_> = (0..KINDS).map(|_| play(system, dice, None)).collect();
         let mut exports = Vec::new();
@@ -51,7 +51,7 @@ impl Noise {
         self.exports.is_empty()
     }
 
-    /// What came by now.
+    /// Returns the exports that arrived by now.
     pub(super) fn until(&self, began: Instant) -> impl Iterator<Item = Foreign> {
         let now = Instant::now();
         let came = self.exports.iter().map(move |(at, bytes)| (began + *at, bytes));
@@ -60,11 +60,11 @@ impl Noise {
     }
 }
 
-/// What the service that is called from outside sends of a request of somebody else.
+/// Encodes the export of the called service for a request of another client.
 fn export(system: &System, other: &SimulatedRun<'_>, fired: u64, dice: &mut Dice) -> Option<Bytes> {
     let mut trace = [0; 16];
     trace.chunks_mut(8).for_each(|part| part.copy_from_slice(&(dice.next() | 1).to_be_bytes()));
-    // Who calls from outside sends no spans.
+    // The outside client sends no spans.
     let asked = TraceOrigin { trace: TraceId::from_bytes(trace)?, trigger: None, fired };
     let root = other.spans.first().filter(|root| root.end.is_some())?;
     let is_its = |number: &usize| {

@@ -1,4 +1,4 @@
-//! Tests of a drawn system: what they say, what they declare, compiled once.
+//! Tests of a generated system: their statements and their declarations, compiled once.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use super::{
     system::{MS, System},
 };
 
-/// A test, with what is known of it without the language.
+/// A test, with the properties that are known without the language.
 pub(super) struct Test {
-    /// Which of the tests of its system.
+    /// Its index among the tests of its system.
     pub(super) number: usize,
     pub(super) plan: Plan,
     /// Specs first, then claims, each in the order of the document.
@@ -32,7 +32,7 @@ pub(super) enum ExpectedSpan {
 }
 
 impl Test {
-    /// Draws a test about what usually happens in this system.
+    /// Generates a test about the usual behavior of this system.
     pub(super) fn draw(
         number: usize,
         system: &System,
@@ -45,7 +45,7 @@ impl Test {
         let mut statements: Vec<_> = (0..count).map(|_| statement::draw(&there, dice)).collect();
         statements.sort_by_key(|statement| !statement.is_spec());
         let flush = percent(dice, system.size.flush).then(|| flush(system, dice));
-        // In real time nobody waits until the system is known.
+        // In real time there are not enough runs to learn the system.
         let absent = match percent(dice, 50) || system.is_real() {
             true => behind_gateways(system, usual),
             false => Vec::new(),
@@ -60,7 +60,7 @@ impl Test {
     }
 }
 
-/// A time that is long enough for the slowest process, mostly.
+/// Returns a flush time that is mostly long enough for the slowest process.
 fn flush(system: &System, dice: &mut Dice) -> u64 {
     let slowest = system.processes.iter().map(|process| process.batch.delay).max().unwrap_or(MS);
     match dice.below(6) {
@@ -69,7 +69,7 @@ fn flush(system: &System, dice: &mut Dice) -> u64 {
     }
 }
 
-/// Services whose spans name parents that never come.
+/// Returns the services with spans that name parents that never arrive.
 fn behind_gateways(system: &System, usual: &[SimulatedRun<'_>]) -> Vec<String> {
     let spans = usual.iter().flat_map(|played| &played.spans);
     let behind = spans.filter(|span| matches!(span.parent, Parent::Absent(_)));
@@ -80,8 +80,8 @@ fn behind_gateways(system: &System, usual: &[SimulatedRun<'_>]) -> Vec<String> {
     names
 }
 
+/// Returns an expectation that holds in all these runs.
 fn expected(system: &System, usual: &[SimulatedRun<'_>], dice: &mut Dice) -> Option<ExpectedSpan> {
-/// Something that came in all these runs.
     let is_there = |filter: &SpanFilter| {
         let has =
             |played: &SimulatedRun<'_>| played.spans.iter().any(|it| filter.takes(it, system));
@@ -98,7 +98,7 @@ fn expected(system: &System, usual: &[SimulatedRun<'_>], dice: &mut Dice) -> Opt
     }
 }
 
-/// The inside of the test's `settle`.
+/// Renders the content of the test's `settle`.
 fn settle(
     timeout: Duration,
     flush: Option<u64>,

@@ -1,7 +1,7 @@
 //! One request through a system: the spans that it leaves, with their true times.
 //!
-//! Times are nanoseconds since the trigger was fired, by the one true clock. Deliberately absent: clocks that are wrong,
-//! batches and whatever happens to spans on their way.
+//! Times are nanoseconds since the trigger was fired, by the one true clock. Deliberately absent: wrong clocks, batches and the
+//! transport of spans.
 
 use model::trace::Kind;
 
@@ -12,13 +12,13 @@ use super::{
     },
 };
 
-/// More spans than this are not made; what a run does is then cut short.
+/// The upper bound of spans; a longer run is cut short.
 const SPANS_MAX: usize = 80;
 
-/// What happened, and what was answered.
+/// The true events, and the response.
 pub(super) struct SimulatedRun<'s> {
     pub(super) spans: Vec<SimulatedSpan<'s>>,
-    /// When the answer came; with the status, unless the connection broke.
+    /// When the response arrived; with the status, unless the connection broke.
     pub(super) answer_at: u64,
     pub(super) status: Option<u16>,
     pub(super) crash: Option<Crash>,
@@ -34,28 +34,28 @@ pub(super) struct Crash {
 pub(super) struct SimulatedSpan<'s> {
     pub(super) id: u64,
     pub(super) parent: Parent,
-    /// The span that it has a link to.
+    /// The span that it links to.
     pub(super) link: Option<usize>,
-    /// The CLIENT or PRODUCER span whose other side it is.
+    /// The CLIENT or PRODUCER span on the other side.
     pub(super) caller: Option<usize>,
     pub(super) process: usize,
     pub(super) kind: Kind,
     pub(super) name: &'s str,
     pub(super) value: Option<i64>,
     pub(super) target: CallTarget<'s>,
-    /// The path of a request, or where a message comes from.
+    /// The path of a request, or the source of a message.
     pub(super) place: Option<&'s str>,
     pub(super) is_error: bool,
-    /// Whether it has the event of an exception.
+    /// Whether it has an exception event.
     pub(super) has_exception: bool,
     /// Whether its SDK dropped its attributes and events.
     pub(super) is_dropping: bool,
-    /// A client that did not wait for its server.
+    /// Whether it is a client that did not wait for its server.
     pub(super) has_given_up: bool,
-    /// Zero for the trace of the run; else that of a callee which did not get the context.
+    /// Zero for the trace of the run; else the trace of a callee that did not get the context.
     pub(super) trace: u64,
     pub(super) start: u64,
-    /// None where its process died before it ended: then it never was.
+    /// None where its process died before it ended: then the span was never recorded.
     pub(super) end: Option<u64>,
 }
 
@@ -63,13 +63,13 @@ pub(super) struct SimulatedSpan<'s> {
 pub(super) enum Parent {
     Trigger,
     Span(usize),
-    /// Something that never sends spans.
+    /// A parent that never sends spans.
     Absent(u64),
-    /// None that it knows of, as the context was lost; truly this one.
+    /// No known parent, as the context was lost; this is the true one.
     Lost(usize),
 }
 
-/// Whom it calls.
+/// The callee.
 #[derive(Clone, Copy)]
 pub(super) enum CallTarget<'s> {
     None,
@@ -79,7 +79,7 @@ pub(super) enum CallTarget<'s> {
 }
 
 impl SimulatedSpan<'_> {
-    /// How its peer is known.
+    /// Returns the name of its peer.
     pub(super) fn peer(&self) -> Option<String> {
         match self.target {
             CallTarget::Peer(Peer::Service(name)) => Some(name.clone()),
@@ -94,36 +94,36 @@ impl SimulatedSpan<'_> {
         matches!(self.kind, Kind::Server | Kind::Consumer)
     }
 
-    /// Whether it is the call through which another one goes.
+    /// Whether it is the inner call of another one.
     pub(super) fn is_inner_of(&self, outer: usize) -> bool {
         self.parent == Parent::Span(outer) && self.is_edge()
     }
 
-    /// Whether it speaks of another side that sends spans of its own.
+    /// Whether it names another side that sends its own spans.
     pub(super) fn is_edge(&self) -> bool {
         matches!(self.kind, Kind::Client | Kind::Producer)
             && !matches!(self.target, CallTarget::Database)
     }
 }
 
-/// How a call ended.
+/// The end of a call.
 enum CallEnd {
     Answered {
         at: u64,
         is_error: bool,
     },
-    /// Nobody was there, or no longer.
+    /// The callee was down, or died meanwhile.
     Broken {
         at: u64,
     },
 }
 
-/// The path under which something is served, which its name has behind the method.
+/// Returns the path of a node: the part of its name behind the method.
 fn path(node: &Node) -> &str {
     node.name.split_once(' ').map_or(&node.name, |(_, path)| path)
 }
 
-/// A call, as its client sees it.
+/// A call from its client's view.
 struct Exchange {
     end: u64,
     is_error: bool,
@@ -137,18 +137,18 @@ struct Player<'s, 'd> {
     crash: Option<Crash>,
 }
 
-/// Where a step is done.
+/// The span and the process of a step.
 #[derive(Clone, Copy)]
 struct Inside {
     parent: usize,
     process: usize,
 }
 
+/// Plays one request.
 pub(super) fn play<'s>(
     system: &'s System,
     dice: &mut Dice,
     crash: Option<Crash>,
-/// Plays one request.
 ) -> SimulatedRun<'s> {
     let mut player = Player { system, dice, spans: Vec::new(), crash };
     let parent = match system.root_hop {
@@ -164,12 +164,12 @@ pub(super) fn play<'s>(
         CallEnd::Answered { at, is_error } => (at, Some(if is_error { 500 } else { 200 })),
         CallEnd::Broken { at } => (at, None),
     };
-    // The answer may be faster than the end of the span that gave it.
+    // The response may arrive before the span of its service ends.
     let answer_at = at + player.latency() / 2;
     SimulatedRun { spans: player.spans, answer_at, status, crash }
 }
 
-/// How a request or message came to a service.
+/// How a request or message reached a service.
 #[derive(Clone, Copy)]
 struct ServiceEntry<'s> {
     parent: Parent,
@@ -177,7 +177,7 @@ struct ServiceEntry<'s> {
     caller: Option<usize>,
     kind: Kind,
     trace: u64,
-    /// The path, or where the message comes from.
+    /// The path, or the source of the message.
     place: Option<&'s str>,
 }
 
@@ -239,12 +239,12 @@ impl<'s> Player<'s, '_> {
         self.spans.len() - 1
     }
 
-    /// Ends a span, if its process lives to see it.
+    /// Ends a span, if its process is still alive.
     fn close(&mut self, span: usize, end: u64) {
         if !self.is_down(self.spans[span].process, end) {
             self.spans[span].end = Some(end);
         }
-        // Now and then something is not as it usually is.
+        // Occasionally a value is unusual.
         if percent(self.dice, 2) {
             self.spans[span].value = Some(9);
         }
@@ -325,7 +325,7 @@ impl<'s> Player<'s, '_> {
         }
     }
 
-    /// Does what nobody waits for.
+    /// Does work that no caller waits for.
     fn late(&mut self, late: &'s Late, inside: Inside, at: u64) {
         let begins = at + late.after;
         if self.is_down(inside.process, begins) {
@@ -371,10 +371,10 @@ impl<'s> Player<'s, '_> {
         end
     }
 
-    /// What goes over the wire for a call.
+    /// Plays the network exchange of a call.
     fn exchange(&mut self, call: &'s SystemCall, client: usize, at: u64) -> Exchange {
         if percent(self.dice, 1) {
-            // Refused: nobody hears of it.
+            // Refused: the callee does not see it.
             let end = at + self.latency();
             return Exchange { end, is_error: true, has_given_up: false };
         }
@@ -396,13 +396,13 @@ impl<'s> Player<'s, '_> {
         };
         let patience = start + patience;
         match percent(self.dice, call.gives_up) && patience < answered {
-            // The caller gives up, and the other side goes on.
+            // The caller gives up, and the other side continues.
             true => Exchange { end: patience, is_error: true, has_given_up: true },
             false => Exchange { end: answered, is_error, has_given_up: false },
         }
     }
 
-    /// What the other side of a call or message takes for its parent, and its trace.
+    /// Returns the parent and the trace for the other side of a call or message.
     fn passed_on(&mut self, caller: usize, loses: usize) -> (Parent, u64) {
         match percent(self.dice, loses) {
             true => (Parent::Lost(caller), self.id()),
@@ -424,7 +424,7 @@ impl<'s> Player<'s, '_> {
             let (caller, place) = (Some(me), Some(publish.destination.as_str()));
             let came = ServiceEntry { parent, link, caller, kind: Kind::Consumer, trace, place };
             let start = end + between(self.dice, MS / 10, publish.wait);
-            // A consumer that is down gets the message later, which is another story.
+            // A consumer that is down gets the message later, which is out of scope.
             let _ = self.serve(node, came, start);
         }
         end

@@ -1,8 +1,7 @@
-//! The same in real time: each process of a drawn system is a process, and its spans go out through the stock SDK.
+//! The same proof in real time: each process of a generated system is an OS process, and exports its spans through the stock SDK.
 //!
-//! A chaos relay stands between them and the real receiver, of which the run takes them. What truly happened is what
-//! was told to the processes, and when the receiver had acknowledged it. Deliberately absent: times that anybody could
-//! choose, so that a seed only draws the same system again.
+//! A chaos relay is between them and the real receiver that the run reads from. The truth is the tasks of the processes, and the
+//! times of the receiver's acknowledgements. Deliberately absent: controlled times, so that a seed reproduces only the system.
 
 mod process;
 mod relay;
@@ -42,15 +41,15 @@ use relay::SpanRelay;
 
 use crate::parts::unix_nanos;
 
-/// All at once.
+/// All of them concurrently.
 const SYSTEMS: u64 = 50;
 const RUNS_OF_SYSTEM: u64 = 4;
-/// How exactly the moment of an arrival is known: a busy machine acknowledges late.
+/// The accuracy of an arrival time: a busy machine acknowledges late.
 const SLACK: u64 = 100 * MS;
 const TESTS: usize = 4;
 const USUAL: usize = 12;
 
-/// What all systems share.
+/// The state that all systems share.
 struct World {
     program: PathBuf,
     inbox: Arc<Inbox>,
@@ -58,7 +57,7 @@ struct World {
     _receiver: Receiver,
 }
 
-/// Plays two hundred runs, many at a time, with this program as each of the processes.
+/// Plays two hundred runs, many concurrently, with this program as each of the processes.
 pub async fn runs(program: &Path) -> Result<SettleTally> {
     let began = unix_nanos();
     let inbox = Arc::new(Inbox::new(keys(), inbox::Limits::default()));
@@ -126,7 +125,7 @@ async fn system(world: &World, number: u64) -> Result<SettleTally> {
         let run = Run { seed: number * RUNS_OF_SYSTEM + run, weather, case, ruling };
         tally.add(&run);
         if run.ruling.is_wrong() {
-            // Nobody can play it again.
+            // It cannot be reproduced.
             tally::say(&story::write(&run)?);
         }
         memory.keep(&script, &ended);

@@ -1,23 +1,24 @@
-//! Whether a verdict is right.
+//! Rules whether a verdict is right.
 //!
-//! The truth of a statement is its truth over all that the system did, whoever was told of it. A verdict that contradicts
-//! it is wrong. It breaks a rule unless what makes the difference are spans that nobody could have waited for or known of:
+//! The truth of a statement is its truth over all that the system did, including spans that never arrived. A verdict that
+//! contradicts it is wrong. It breaks a rule, unless the difference depends only on spans that the run could neither have waited
+//! for nor known of:
 //!
-//! - nothing that was there announced the span: no span named it as its parent (save spans of services that are
-//!   declared or learned to name parents that never come); no CLIENT or PRODUCER span waited for it as its other side
-//!   (a peer that was ever heard counts until the deadline, one of which nothing is known until 6 s after the span's
-//!   true end, one that failed not at all); the test did not expect it;
-//! - it came later after the last arrival, or after the response, than a run has to linger: 1 s on a fresh machine, else
-//!   as long as one of the last runs has shown;
-//! - it was withheld, or lost in a crash, or came after its process had been quiet for its H. H is computed here, from
-//!   true delays. The span of a process that was not heard at all in this run must be one whose service was never
-//!   heard before, or come later after the answer than the H of that service;
-//! - nothing that the receiver met spoke against a complete trace: no trace began where an unanswered call was made, no
-//!   export was refused, no other server took spans; no claim names a silent service while a call is unanswered, and
-//!   no span says that the attribute or event was dropped that makes the difference.
+//! - no present span announced it: no span named it as its parent (except spans of services that are declared or learned to name
+//!   parents that never arrive); no CLIENT or PRODUCER span waited for it as its other side (a peer with spans in any earlier run
+//!   counts until the deadline, an unknown peer until 6 s after the span's true end, a failed call not at all); the test did not
+//!   expect it;
+//! - it arrived later after the last arrival, or after the response, than a run has to linger: 1 s on a fresh machine, else the
+//!   longest gap of the last runs;
+//! - it was withheld, or lost in a crash, or arrived after the quiet period of its process. The referee computes the quiet period
+//!   from true delays. The span of a process without any arrived span in this run must belong to a service that never sent spans
+//!   before, or arrive later after the response than the quiet period of that service;
+//! - the receiver saw no evidence against a complete trace: no trace began where an unanswered call was made, no export was
+//!   refused, no other server received spans; no claim names a silent service while a call is unanswered, and no span reports the
+//!   relevant attribute or event as dropped.
 //!
-//! Such a verdict still has to be right by what was there, and to be marked as overtaken if the span comes while the run
-//! is watched. A verdict on a trace that was not taken as complete has no excuse.
+//! Such a verdict still has to be right for the present spans, and to be marked as overtaken if the span arrives while the run is
+//! watched. A verdict on a trace that was not settled as complete has no excuse.
 
 use model::{LearnedProfile, Settlement, Verdict};
 
@@ -31,35 +32,35 @@ use super::{
     travel::Loss,
 };
 
-/// Nearer than this to the end of watching, nobody has to notice.
+/// An arrival nearer than this to the end of watching need not be noticed.
 const END_OF_WATCH: u64 = 5 * MS;
 
-/// What a wrong verdict breaks; of several the first.
+/// The rule that a wrong verdict breaks; of several the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum SettleRule {
-    /// What is there decides, and all of it.
+    /// Present spans decide, and all of them.
     Presence,
-    /// What was announced is waited for.
+    /// A run waits for announced spans.
     Announced,
-    /// What comes within a second of the last arrival counts on a fresh machine.
+    /// On a fresh machine, a span within a second of the last arrival counts.
     Fresh,
-    /// What comes no later than one of the last runs has shown counts.
+    /// A span counts that arrives no later than the longest gap of the last runs.
     Shown,
-    /// A trace that began where a call was made speaks against a complete one.
+    /// A trace that began where a call was made is evidence against a complete trace.
     LostContext,
     /// A claim that names a service without spans is open while a call is unanswered.
     SilentPeer,
-    /// What a span says was dropped is not absent.
+    /// Data that a span reports as dropped is not absent.
     Dropped,
-    /// What another server took is not absent.
+    /// Spans that another server received are not absent.
     SecondReceiver,
-    /// What was refused is not absent.
+    /// Refused spans are not absent.
     Refused,
 }
 
 impl SettleRule {
-    /// Whether the proof fails where it is broken, by an exit code that is wrong or not. A run that failed by what was there
-    /// does not linger, and what it says of the absence of something else is provisional for ever.
+    /// Whether the proof fails if this rule is broken, depending on whether the exit code is wrong. A run that failed by present
+    /// spans does not linger, and its statements about absence stay provisional for ever.
     pub(super) fn is_held(self, is_exit_wrong: bool) -> bool {
         let is_of_exit = matches!(self, Self::Fresh | Self::Shown);
         is_exit_wrong || !is_of_exit
@@ -78,28 +79,28 @@ impl SettleRule {
     ];
 }
 
-/// What is to be said of a run.
+/// The ruling on a run.
 pub(super) struct RefereeResult {
     pub(super) verdict: Verdict,
     /// Whether the test truly passes.
     pub(super) truth: bool,
-    /// Statements that were wrongly passed or failed, with the rule that it breaks and the reason.
+    /// Statements that were wrongly passed or failed, with the broken rule and the reason.
     pub(super) wrong: Vec<(Verdict, SettleRule, String)>,
-    /// What excuses a verdict that contradicts the truth.
+    /// The excuse of a verdict that contradicts the truth.
     pub(super) excused: Option<Why>,
-    /// Taken as complete though spans were missing that had to be waited for, whatever became of the verdict.
+    /// Set if the trace was settled as complete although spans were missing that had to be waited for, whatever the verdict.
     pub(super) is_hasty: Option<String>,
-    /// How late the work came on which the right verdict depends.
+    /// The lateness of the work that the right verdict depends on.
     pub(super) lateness: Lateness,
-    /// What was withheld.
+    /// The data that was withheld.
     pub(super) withheld: Withheld,
     pub(super) is_overtaken: bool,
     pub(super) is_superseded: bool,
-    /// Overtaken or superseded, and not marked; or marked, and neither.
+    /// Overtaken or superseded without a mark; or marked without being either.
     pub(super) missed: Option<&'static str>,
 }
 
-/// What a run withheld, or what was lost of it.
+/// The data that a run withheld or lost.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Withheld {
     pub(super) lost_context: bool,
@@ -108,9 +109,9 @@ pub(super) struct Withheld {
     pub(super) given_up: bool,
     pub(super) elsewhere: bool,
     pub(super) refused: bool,
-    /// Something outside was called that sends no spans and is not declared, and the test names a service that did nothing.
+    /// Whether an undeclared outside peer without spans was called, and the test names a service that did nothing.
     pub(super) outside: bool,
-    /// On the way, or with a process that died.
+    /// Whether spans were lost in transport, or with a process that died.
     pub(super) lost: bool,
 }
 
@@ -123,7 +124,7 @@ impl Withheld {
             unsent: has(Loss::Unsent),
             dropped: spans().any(|span| span.is_dropping),
             given_up: spans().any(|span| span.has_given_up),
-            // Nobody knows what the other one takes.
+            // The spans that the other server receives are unknown.
             elsewhere: script.system.troubles.has_second_receiver,
             refused: has(Loss::Refused),
             outside: is_outside(script),
@@ -136,8 +137,8 @@ impl Withheld {
     }
 }
 
-/// Whether a claim is about a service of which nothing came, while what was called outside sends no spans: the two may be
-/// the same, for all that is known.
+/// Whether a claim names a service without spans, while an outside peer sends no spans: as far as is known, the two may be the
+/// same.
 fn is_outside(script: &Script<'_>) -> bool {
     let spans = || script.played.spans.iter();
     let is_silent =
@@ -154,12 +155,12 @@ impl RefereeResult {
         self.held().next().is_some() || self.missed.is_some()
     }
 
-    /// What is held against the engine.
+    /// Returns the wrong statements that count against the engine.
     pub(super) fn held(&self) -> impl Iterator<Item = &(Verdict, SettleRule, String)> {
         self.wrong.iter().filter(|(_, rule, _)| rule.is_held(self.is_exit_wrong()))
     }
 
-    /// Whether the exit code says what is not true.
+    /// Whether the exit code contradicts the truth.
     pub(super) fn is_exit_wrong(&self) -> bool {
         match self.verdict {
             Verdict::Passed => !self.truth,
@@ -169,14 +170,14 @@ impl RefereeResult {
     }
 }
 
-/// What a run was given, and what came of it.
+/// The input of a run, and its result.
 pub(super) struct SettleCase<'a, 's> {
     pub(super) script: &'a Script<'s>,
     pub(super) ended: &'a StagedRun,
     pub(super) memory: &'a Memory,
-    /// What the run was given as learned.
+    /// The learned profile of the run.
     pub(super) learned: &'a LearnedProfile,
-    /// How exactly its moments are known.
+    /// The accuracy of its times.
     pub(super) slack: u64,
 }
 
@@ -231,7 +232,7 @@ pub(super) fn rule(case: &SettleCase<'_, '_>) -> RefereeResult {
     }
 }
 
-/// The rule that a wrong verdict of a statement breaks, with the reason; none where nobody could have known.
+/// Returns the rule that a wrong verdict of a statement breaks, with the reason; none where the run could not have known.
 fn broken(
     excuses: &Excuses<'_, '_>,
     there: &There<'_, '_>,
@@ -257,14 +258,14 @@ fn broken(
     (says != statement.holds(&named)).then(words)
 }
 
-/// The verdict of each statement: specs, then claims.
+/// Returns the verdict of each statement: specs, then claims.
 pub(super) fn verdicts(ended: &StagedRun) -> Vec<Verdict> {
     let judgement = &ended.outcome.judgement;
     let specs = judgement.specs.iter().map(|spec| spec.verdict);
     specs.chain(judgement.claims.iter().map(|claim| claim.verdict)).collect()
 }
 
-/// The spans that the run had when it judged.
+/// Returns the spans that the run had when it judged.
 pub(super) fn there<'p, 's>(case: &SettleCase<'_, '_>, all: &There<'p, 's>) -> There<'p, 's> {
     let mut is_there = vec![false; all.is_there.len()];
     if let Some(trace) = &case.ended.trace {
@@ -276,7 +277,7 @@ pub(super) fn there<'p, 's>(case: &SettleCase<'_, '_>, all: &There<'p, 's>) -> T
     There { is_there, has_dropped: false, ..all.clone() }
 }
 
-/// Spans that had arrived, and were not judged; and spans that nobody sent.
+/// Finds arrived spans that were not judged, and judged spans that were never sent.
 fn deaf(case: &SettleCase<'_, '_>, there: &There<'_, '_>) -> Vec<(Verdict, SettleRule, String)> {
     let SettleCase { script, ended, .. } = case;
     let came = |at: Option<u64>| at.is_some_and(|at| at + case.slack < ended.verdict_at);
@@ -286,7 +287,7 @@ fn deaf(case: &SettleCase<'_, '_>, there: &There<'_, '_>) -> Vec<(Verdict, Settl
     };
     let ignored = (0..there.is_there.len()).filter(is_ignored).count();
     let known = there.is_there.iter().filter(|is_there| **is_there).count();
-    // The trigger's own span is in the trace too.
+    // The trace also contains the trigger's own span.
     let made_up = ended.trace.as_ref().map_or(0, |trace| trace.len() - 1 - known);
     match (ignored, made_up) {
         (0, 0) => Vec::new(),
@@ -305,7 +306,7 @@ fn unmarked(ended: &StagedRun) -> Option<&'static str> {
     (named != replaced).then_some("superseded, and not marked so")
 }
 
-/// Whether the mark of being overtaken is missing, or is there for nothing.
+/// Whether the overtaken mark is missing, or is set without a reason.
 fn missed(case: &SettleCase<'_, '_>, there: &There<'_, '_>) -> Option<&'static str> {
     let SettleCase { script, ended, .. } = case;
     let passes = |there: &There<'_, '_>| script.test.statements.iter().all(|it| it.holds(there));
@@ -329,7 +330,7 @@ fn missed(case: &SettleCase<'_, '_>, there: &There<'_, '_>) -> Option<&'static s
     }
     match &ended.overtaken {
         None if must => Some("overtaken, and not marked"),
-        // A late span may leave open what was decided before, whichever way.
+        // A late span may reopen a decided verdict, in either direction.
         Some(overtaken) if !may && overtaken.verdict != Verdict::Inconclusive => {
             Some("marked as overtaken, and was not")
         }

@@ -1,6 +1,6 @@
-//! The world of one run: answers and spans come when the script says so.
+//! The environment of one run: responses and spans arrive at the times of the script.
 //!
-//! Deliberately absent: any decision. What the run makes of it is told in [`Ended`] and looked at elsewhere.
+//! Deliberately absent: any decision. [`StagedRun`] holds the result of the run; other modules check it.
 
 use std::{
     sync::{Arc, Mutex, MutexGuard, PoisonError},
@@ -35,9 +35,9 @@ use super::{
     wire::{TOKEN, TraceOrigin, encode},
 };
 
-/// When the simulated world began.
+/// The start of the simulated time.
 pub(super) const EPOCH: u64 = 1_800_000_000_000_000_000;
-/// Messages that a run has not read yet; more than there ever are.
+/// The capacity for messages that a run has not read yet; more than there ever are.
 const MESSAGES_MAX: usize = 1024;
 
 /// A run's script.
@@ -48,22 +48,22 @@ pub(super) struct Script<'s> {
     pub(super) travel: Travel,
     /// How long the run is watched after its last verdict.
     pub(super) watched: Duration,
-    /// What others make the receiver hear meanwhile.
+    /// The exports of other clients meanwhile.
     pub(super) noise: Noise,
 }
 
-/// What came of a run. Moments are nanoseconds since the trigger was fired.
+/// The result of a run. Times are nanoseconds since the trigger was fired.
 pub(super) struct StagedRun {
-    /// What the exit code is made of, and the trace that was judged for it.
+    /// The outcome that determines the exit code, and the trace that was judged for it.
     pub(super) outcome: Outcome,
     pub(super) trace: Option<Arc<Trace>>,
-    /// The verdict that was told first.
+    /// The first verdict.
     pub(super) first: Verdict,
-    /// When the last verdict was there, and until when spans were listened for.
+    /// When the last verdict was available, and until when the run received spans.
     pub(super) verdict_at: u64,
     pub(super) watched_to: u64,
     pub(super) overtaken: Option<Overtaken>,
-    /// What it has shown of the system.
+    /// Its observations for the learned profile.
     pub(super) seen: Vec<LearnedProfile>,
 }
 
@@ -75,13 +75,13 @@ impl StagedRun {
         Self { outcome, trace, first, verdict_at, watched_to, overtaken, seen }
     }
 
-    /// What the next run of the system is given.
+    /// Adds the observations to the learned profile of the next run.
     pub(super) fn teach(&self, learned: &mut LearnedProfile) {
         self.seen.iter().for_each(|seen| learned.observe(seen));
     }
 }
 
-/// What came to a receiver of traces that nobody waits for.
+/// The foreign spans that a receiver holds.
 #[derive(Default)]
 pub(super) struct Ring(Mutex<Vec<Foreign>>);
 
@@ -107,7 +107,7 @@ struct StageState {
     fired: Option<(Instant, Attempt)>,
 }
 
-/// Plays a script to a run, and watches it.
+/// Plays a script for a run, and watches it.
 pub(super) async fn perform(
     script: &Script<'_>,
     learned: &LearnedProfile,
@@ -159,7 +159,7 @@ impl SettleStage<'_, '_> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Hands over what arrives, when it does; never ends.
+    /// Delivers the pieces at their arrival times; never ends.
     async fn feed(&self) -> std::convert::Infallible {
         self.fired.notified().await;
         let fired = self.state().fired;
@@ -177,7 +177,7 @@ impl SettleStage<'_, '_> {
         std::future::pending().await
     }
 
-    /// Hands a piece to the run, and what is not of its trace to whoever looks.
+    /// Delivers a piece to the run, and its foreign spans to the ring.
     fn deliver(&self, piece: &Piece, asked: &TraceOrigin) {
         let (system, played) = (self.script.system, &self.script.played);
         let is_own = |number: &usize| played.spans[*number].trace == 0;
@@ -189,7 +189,7 @@ impl SettleStage<'_, '_> {
             self.ring.exports().push(Foreign { at, bytes: write(&foreign) });
         }
         if let Some(sender) = self.state().sender.as_ref().filter(|_| !own.is_empty()) {
-            // A run that has let go hears nothing more.
+            // A run that has ended receives no more spans.
             sender.try_send(Arrival { at, bytes: write(&own) }).ok();
         }
     }
@@ -271,7 +271,7 @@ impl Ports for SettleStage<'_, '_> {
     fn tell(&self, _event: RunEvent) {}
 }
 
-/// What the system answers.
+/// Returns the response of the system.
 pub(super) fn answer(played: &SimulatedRun<'_>) -> Answer {
     match played.status {
         Some(status) => Answer::Response(Response {
@@ -287,7 +287,7 @@ pub(super) fn answer(played: &SimulatedRun<'_>) -> Answer {
     }
 }
 
-/// What a run's ids are drawn from.
+/// Returns the random bytes for a run's ids.
 pub(super) fn random(dice: &mut Dice) -> [u8; 32] {
     let mut random = [0; 32];
     random.chunks_mut(8).for_each(|part| part.copy_from_slice(&dice.next().to_be_bytes()));

@@ -1,7 +1,7 @@
-//! What tests say of a trace, and whether it is true, found out without the language.
+//! The statements of tests about a trace, and their truth, evaluated without the language.
 //!
-//! Each statement has a text for the language and a plain function over the simulator's own list of spans. Deliberately
-//! absent: whatever compares times or clocks; that is proven in `lang`.
+//! Each statement has a text for the language and a plain function over the simulator's own list of spans. Deliberately absent:
+//! comparisons of times or clocks; `lang` has the proof of those.
 
 use std::fmt::{self, Display};
 
@@ -13,19 +13,19 @@ use super::{
     system::System,
 };
 
-/// Spans that are there, of all that a run left.
+/// The present spans, of all spans of a run.
 #[derive(Clone)]
 pub(super) struct There<'p, 's> {
     pub(super) system: &'s System,
     pub(super) played: &'p SimulatedRun<'s>,
     /// By the number of the span.
     pub(super) is_there: Vec<bool>,
-    /// Whether what SDKs dropped is there as well.
+    /// Whether data that SDKs dropped is present as well.
     pub(super) has_dropped: bool,
 }
 
 impl<'p, 's> There<'p, 's> {
-    /// All that ended, and all that it had.
+    /// All ended spans, with all their data.
     pub(super) fn all(system: &'s System, played: &'p SimulatedRun<'s>) -> Self {
         let is_there = played.spans.iter().map(|span| span.end.is_some()).collect();
         Self { system, played, is_there, has_dropped: true }
@@ -42,7 +42,7 @@ impl<'p, 's> There<'p, 's> {
         }
     }
 
-    /// The value of a span, as far as it is there.
+    /// Returns the value of a span, if it is present.
     fn value(&self, number: usize) -> Option<i64> {
         let span = &self.played.spans[number];
         span.value.filter(|_| self.has_dropped || !span.is_dropping)
@@ -70,7 +70,7 @@ impl<'p, 's> There<'p, 's> {
     }
 }
 
-/// Which spans are meant. Never the trigger's: it is of no service, and of no kind that stands here alone.
+/// Selects spans. Never the trigger's span: it has no service, and a kind that no filter selects alone.
 #[derive(Clone, Default)]
 pub(super) struct SpanFilter {
     pub(super) name: Option<String>,
@@ -81,7 +81,7 @@ pub(super) struct SpanFilter {
 }
 
 impl SpanFilter {
-    /// Whether it takes a span, as far as its events do not matter.
+    /// Whether it matches a span, apart from its events.
     pub(super) fn takes(&self, span: &SimulatedSpan<'_>, system: &System) -> bool {
         self.name.as_ref().is_none_or(|name| name == span.name)
             && self.kind.is_none_or(|kind| kind == span.kind)
@@ -137,12 +137,12 @@ pub(super) enum SettleStatement {
     No(SpanFilter),
     Some(SpanFilter),
     Every(SpanFilter, i64),
-    /// At most so many children of this kind.
+    /// At most this number of children of this kind.
     Children(SpanFilter, Kind, usize),
     Not(Box<SettleStatement>),
     Both(Box<SettleStatement>, Box<SettleStatement>),
     Either(Box<SettleStatement>, Box<SettleStatement>),
-    /// As a spec: every span that is selected has the value.
+    /// As a spec: every selected span has the value.
     SpecEvery(SpanFilter, i64),
     SpecCount(SpanFilter, Compare, usize),
 }
@@ -152,7 +152,7 @@ impl SettleStatement {
         matches!(self, Self::SpecEvery(..) | Self::SpecCount(..))
     }
 
-    /// Whether it speaks of this service by its name.
+    /// Whether it refers to this service by name.
     pub(super) fn names(&self, service: &str) -> bool {
         let is_named = |filter: &SpanFilter| filter.service.as_deref() == Some(service);
         match self {
@@ -172,7 +172,7 @@ impl SettleStatement {
         }
     }
 
-    /// Whether it holds, if this is all there is.
+    /// Whether it holds for the present spans alone.
     pub(super) fn holds(&self, there: &There<'_, '_>) -> bool {
         let count = |filter| there.matching(filter).count();
         match self {
@@ -205,7 +205,7 @@ impl SettleStatement {
     }
 }
 
-/// As the language writes it; of a spec, the selector and the assertion.
+/// Renders it in the language; for a spec, the selector and the assertion.
 impl Display for SettleStatement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -237,11 +237,11 @@ impl Display for SettleStatement {
     }
 }
 
-/// Draws a statement about what usually happens.
+/// Generates a statement about the usual behavior.
 pub(super) fn draw(usual: &There<'_, '_>, dice: &mut Dice) -> SettleStatement {
     let filter = filter(usual, dice);
     let count = usual.matching(&filter).count();
-    // Mostly what is usual; else a little beside it.
+    // Mostly the usual number; else one more or one less.
     let number = match dice.below(10) {
         0 => count + 1,
         1 => count.saturating_sub(1),

@@ -1,4 +1,4 @@
-//! One run, told so that a person can follow it.
+//! Renders one run so that a developer can follow it.
 
 use std::fmt::Write;
 
@@ -14,7 +14,7 @@ use super::{
     virtual_clock,
 };
 
-/// Plays a run again, with those before it, and tells its story.
+/// Reproduces a run, with those before it, and renders its story.
 pub(super) fn tell(seed: u64) -> Result<String> {
     let (number, run) = (seed / RUNS_OF_SYSTEM, seed % RUNS_OF_SYSTEM);
     let mut story = None;
@@ -26,7 +26,7 @@ pub(super) fn tell(seed: u64) -> Result<String> {
     story.context("the run was not reached")?.context("the story could not be written")
 }
 
-/// The story of a run.
+/// Renders the story of a run.
 pub(super) fn write(run: &Run<'_, '_>) -> Result<String, std::fmt::Error> {
     let mut to = String::new();
     let case = &run.case;
@@ -122,7 +122,7 @@ fn declared(to: &mut String, case: &SettleCase<'_, '_>) -> std::fmt::Result {
     Ok(())
 }
 
-/// A span and those below it; `at` is its number and its depth.
+/// Renders a span and its descendants; `at` is its number and its depth.
 fn tree(
     to: &mut String,
     case: &SettleCase<'_, '_>,

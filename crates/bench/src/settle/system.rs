@@ -1,7 +1,7 @@
-//! A system that is drawn by chance: services, their processes, and what a request makes them do.
+//! A randomly generated system: services, their processes, and the work of a request.
 //!
-//! A system lasts for several runs, so that what one run has learned of it serves the next. Deliberately absent: what
-//! happens in a single run (`play`) and how spans travel (`travel`).
+//! A system is used for several runs, so that the learned profile of one run serves the next. Deliberately absent: the events of
+//! a single run (`play`) and the transport of spans (`travel`).
 
 use std::time::Duration;
 
@@ -13,28 +13,28 @@ use super::{
 pub(super) const MS: u64 = 1_000_000;
 pub(super) const SECOND: u64 = 1_000 * MS;
 
-/// What the batch delays are called that are tried, and systems whose processes have different ones.
+/// The names of the tested batch delays; in `mixed` systems, processes have different ones.
 pub(super) const CLASSES: [&str; 5] = ["1 ms", "100 ms", "1 s", "5 s", "mixed"];
 
 const DEPTH_MAX: usize = 5;
 
-/// How large and how slow systems are drawn.
+/// The bounds of generated systems.
 #[derive(Clone, Copy)]
 pub(super) struct Size {
     services_max: usize,
     delays: [u64; 4],
-    /// The longest that a message waits, or that something goes on after the response.
+    /// The longest waiting time of a message, or of work after the response.
     wait_max: u64,
-    /// How far a clock is away.
+    /// The upper bound of a clock's skew.
     skew_max: u64,
-    /// After which a run is judged as it is.
+    /// The timeout of a run.
     timeout: Duration,
-    /// How often we start it, and how often a test declares `flush`, in percent.
+    /// How often we start the system ourselves, and how often a test declares `flush`, in percent.
     started: usize,
     pub(super) flush: usize,
 }
 
-/// For a clock that can be moved.
+/// For a virtual clock.
 pub(super) const LARGE: Size = Size {
     services_max: 12,
     delays: [MS, 100 * MS, SECOND, 5 * SECOND],
@@ -45,7 +45,7 @@ pub(super) const LARGE: Size = Size {
     flush: 15,
 };
 
-/// For real time, in which few runs may take the six seconds that the unknown asks for.
+/// For real time, in which few runs may take the six seconds that an unknown peer requires.
 pub(super) const SMALL: Size = Size {
     services_max: 3,
     delays: [MS, 20 * MS, 80 * MS, 200 * MS],
@@ -60,15 +60,15 @@ pub(super) const SMALL: Size = Size {
 pub(super) struct System {
     pub(super) services: Vec<Service>,
     pub(super) processes: Vec<Process>,
-    /// What answers the trigger.
+    /// The node that responds to the trigger.
     pub(super) root: Node,
-    /// Whether something stands before it that makes a span of its own and never sends it.
+    /// Whether a proxy is in front of it that creates a span and never sends it.
     pub(super) root_hop: Hop,
-    /// Which of [`CLASSES`].
+    /// The index into [`CLASSES`].
     pub(super) class: usize,
-    /// The batch delay that marked processes were told to keep, if we started any.
+    /// The batch delay that marked processes were configured with, if we started any.
     pub(super) started: Option<Duration>,
-    /// Whether it can be told to send all it has.
+    /// Whether it can be requested to flush.
     pub(super) drains: bool,
     pub(super) troubles: Troubles,
     pub(super) size: Size,
@@ -78,24 +78,24 @@ pub(super) struct Service {
     pub(super) name: String,
     /// Its processes.
     pub(super) processes: Vec<usize>,
-    /// Which of its spans it sends.
+    /// The part of its spans that it sends.
     pub(super) exports: Exports,
     /// Whether it drops attributes and events.
     pub(super) drops: bool,
-    /// Whether what it serves says under which address it was called.
+    /// Whether its server spans report the address under which it was called.
     pub(super) says_address: bool,
 }
 
 pub(super) struct Process {
     pub(super) service: usize,
-    /// How it says which it is.
+    /// How it reports its identity.
     pub(super) identity: Identity,
     pub(super) batch: Batch,
     /// How far its clock is ahead, in nanoseconds.
     pub(super) skew: i64,
-    /// Whether it carries the marker of what we started.
+    /// Whether it carries the marker of processes that we started.
     pub(super) is_marked: bool,
-    /// Whether its SDK says which parents are remote.
+    /// Whether its SDK reports which parents are remote.
     pub(super) tells_remote: bool,
     /// Whether it sends its spans to another server.
     pub(super) is_elsewhere: bool,
@@ -105,19 +105,19 @@ pub(super) struct Process {
 pub(super) enum Identity {
     Instance(u64),
     HostAndPid(u64, u64),
-    /// It does not say; then it is the only process of its service.
+    /// None; then it is the only process of its service.
     Unsaid,
 }
 
-/// How a process keeps its spans together.
+/// The batch configuration of a process.
 #[derive(Clone, Copy)]
 pub(super) struct Batch {
     pub(super) delay: u64,
-    /// Sends at fixed times; else so long after the first span that waits.
+    /// Whether it exports at fixed times; else a delay after the first queued span.
     pub(super) is_periodic: bool,
 }
 
-/// What a service does for one request or message.
+/// The work of a service for one request or message.
 pub(super) struct Node {
     pub(super) service: usize,
     pub(super) name: String,
@@ -127,12 +127,12 @@ pub(super) struct Node {
     pub(super) steps: Vec<SystemStep>,
 }
 
-/// What is done one after the other.
+/// A step; steps run in sequence.
 pub(super) struct SystemStep {
     pub(super) what: What,
-    /// How often it is done at all, in percent.
+    /// How often it runs at all, in percent.
     pub(super) chance: usize,
-    /// How many times, at least and at most.
+    /// How many times it runs, minimum and maximum.
     pub(super) times: (usize, usize),
 }
 
@@ -142,14 +142,14 @@ pub(super) enum What {
         steps: Vec<SystemStep>,
     },
     Database(Label),
-    /// A call of something that never sends spans.
+    /// A call to a peer that never sends spans.
     Outside {
         label: Label,
         peer: Peer,
     },
     Call(SystemCall),
     Publish(Publish),
-    /// Takes its time while the caller waits.
+    /// Slow work while the caller waits.
     Slow {
         label: Label,
         time: u64,
@@ -157,12 +157,12 @@ pub(super) enum What {
     Late(Late),
 }
 
-/// Work that ends after the response, and that nothing announces.
+/// Work that ends after the response, and that no span announces.
 pub(super) struct Late {
     pub(super) label: Label,
-    /// How long after it was asked for.
+    /// The delay after its start request.
     pub(super) after: u64,
-    /// Whether its span begins when it is asked for, and not when it is done.
+    /// Whether its span begins with the start request, and not with the work.
     pub(super) is_held: bool,
     /// How often it fails, in percent.
     pub(super) fails: usize,
@@ -187,29 +187,29 @@ pub(super) struct SystemCall {
 pub(super) struct Publish {
     pub(super) label: Label,
     pub(super) destination: String,
-    /// Who gets the message.
+    /// The consumers of the message.
     pub(super) to: Vec<Node>,
-    /// The consumer's span has a link to the producer's, which is not its parent.
+    /// Whether the consumer's span links to the producer's, which is not its parent.
     pub(super) is_linked: bool,
-    /// The longest that a message waits.
+    /// The longest waiting time of a message.
     pub(super) wait: u64,
     /// How often the context is lost, in percent.
     pub(super) loses: usize,
 }
 
-/// How a call gets from one service to the other.
+/// How a call gets from one service to another.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hop {
     Direct,
-    /// Through something that makes a span of its own and never sends it.
+    /// Through a proxy that creates a span and never sends it.
     Gateway,
     /// One CLIENT span within another: a library over a library.
     Layered,
-    /// Without a CLIENT span: the context is passed on by hand.
+    /// Without a CLIENT span: the context is propagated manually.
     Bare,
 }
 
-/// How a call says whom it calls.
+/// How a call names its callee.
 pub(super) enum Peer {
     Service(String),
     Address(String, u16),
@@ -220,7 +220,7 @@ impl System {
     pub(super) fn draw(dice: &mut Dice, size: Size) -> Self {
         let class = dice.below(CLASSES.len());
         let budget = 1 + dice.below(size.services_max);
-        // Real processes send all that they have, to the one receiver that there is.
+        // Real processes send all their spans, to the only receiver.
         let troubles = match size.services_max == SMALL.services_max {
             true => Troubles::default(),
             false => Troubles::draw(dice),
@@ -248,7 +248,7 @@ impl System {
         system
     }
 
-    /// Gives a service its processes.
+    /// Creates the processes of a service.
     fn people(&mut self, number: usize, services: usize, dice: &mut Dice) {
         let count = if percent(dice, 25) { 2 } else { 1 };
         let delays = self.size.delays;
@@ -277,7 +277,7 @@ impl System {
                 _ => Identity::Instance(dice.next()),
             };
             let batch = Batch { delay, is_periodic };
-            // What we started runs on our machine.
+            // Processes that we started run on our machine.
             let skew = if is_marked { 0 } else { skew(dice, self.size.skew_max) };
             self.processes.push(Process {
                 service: number,
@@ -292,7 +292,7 @@ impl System {
         self.services.push(service);
     }
 
-    /// After which a run is judged as it is.
+    /// The timeout of a run.
     pub(super) fn timeout(&self) -> Duration {
         self.size.timeout
     }
@@ -318,12 +318,12 @@ fn skew(dice: &mut Dice, most: u64) -> i64 {
     if percent(dice, 50) { size } else { -size }
 }
 
-/// A system in the making.
+/// A system under construction.
 struct Draft<'d> {
     dice: &'d mut Dice,
     size: Size,
     troubles: Troubles,
-    /// Services that may still be made.
+    /// The number of services that may still be created.
     budget: usize,
     services: usize,
     nodes: usize,
@@ -331,7 +331,7 @@ struct Draft<'d> {
 
 impl Draft<'_> {
     fn node(&mut self, depth: usize) -> Node {
-        // A service may be called from several places, for different things.
+        // A service may be called from several nodes, for different work.
         let is_known = self.services > 0 && percent(self.dice, 15);
         let service = match is_known {
             true => self.dice.below(self.services),
@@ -394,7 +394,7 @@ impl Draft<'_> {
         }
     }
 
-    /// From a millisecond to ten seconds late, each magnitude as often.
+    /// Generates late work: from a millisecond to ten seconds late, each magnitude with the same probability.
     fn late(&mut self, depth: usize) -> Late {
         let most = match self.dice.below(4) {
             0 => 15 * MS,
@@ -438,7 +438,7 @@ impl Draft<'_> {
             _ => Peer::Address(format!("s{}.test", to.service), 8080),
         };
         let (loses, gives_up) = match hop {
-            // Who stands between has the context in its hands.
+            // The proxy or the manual code has the context.
             Hop::Gateway | Hop::Bare => (0, 1),
             _ => (self.troubles.loses(self.dice), self.troubles.gives_up(self.dice)),
         };

@@ -1,4 +1,4 @@
-//! Counting what came of the runs.
+//! Counts the results of the runs.
 
 use std::collections::BTreeMap;
 
@@ -14,12 +14,12 @@ use super::{
 };
 use crate::table::{Goal, Row};
 
-/// Wrong runs that are told of while others go on.
+/// Wrong runs that are reported while others continue.
 const TOLD_MAX: u64 = 20;
-/// Of the runs where nothing was withheld or lost, in percent.
+/// The upper bound of inconclusive runs among those without withheld or lost data, in percent.
 const INCONCLUSIVE_MAX: f64 = 1.0;
 
-/// How late work may come, by the longest gap before it.
+/// The classes of lateness, by the longest gap before the work.
 const LATENESS: [(u64, &str); 6] = [
     (100 * MS, "up to 100 ms"),
     (SECOND, "up to 1 s"),
@@ -31,7 +31,7 @@ const LATENESS: [(u64, &str); 6] = [
 
 type Is = fn(&Withheld) -> bool;
 
-/// What may be withheld.
+/// The kinds of withheld data.
 const WITHHELD: [(Is, &str); 8] = [
     (|it| it.lost_context, "a context was lost"),
     (|it| it.unsent, "a service sent nothing, or not all"),
@@ -43,24 +43,24 @@ const WITHHELD: [(Is, &str); 8] = [
     (|it| it.lost, "spans were lost on the way"),
 ];
 
-/// What came of many runs.
+/// The results of many runs.
 #[derive(Debug, Default)]
 pub struct SettleTally {
     classes: [SettleCounts; CLASSES.len()],
-    /// Wrong statements by the rule that they break, and whether the exit code is wrong too: how many, and the seed of one.
+    /// Wrong statements by the broken rule, and whether the exit code is wrong too: their number, and the seed of one.
     broken: BTreeMap<(SettleRule, bool), (u64, u64)>,
     excused: BTreeMap<Why, u64>,
-    /// Runs whose verdict depends on late work, by how late that is; at last those where it never comes.
+    /// Runs with a verdict that depends on late work, by its lateness; the last entry is for work that never arrives.
     late: [Share; LATENESS.len() + 1],
     withheld: [Share; WITHHELD.len()],
-    /// Runs of which nothing was withheld while others called the same system.
+    /// Runs without withheld data while other clients called the same system.
     noisy: Share,
     pub(super) crowds: Crowds,
-    /// What kept clean runs from a verdict: how many, and the seed of one.
+    /// The reasons why clean runs have no verdict: their number, and the seed of one.
     unsettled: BTreeMap<String, (u64, u64)>,
     told: u64,
     pub(super) nanos: u64,
-    /// Played in real time, where a busy machine may keep a run from its verdict.
+    /// Played in real time, where a busy machine may prevent a run's verdict.
     pub(super) is_real: bool,
 }
 
@@ -79,7 +79,7 @@ struct SettleCounts {
     hasty: u64,
 }
 
-/// How the exit codes of some runs were.
+/// The exit codes of some runs.
 #[derive(Debug, Default)]
 struct Share {
     runs: u64,
@@ -121,7 +121,7 @@ impl SettleTally {
         self.tell(run);
     }
 
-    /// Tells of a wrong run, at once.
+    /// Reports a wrong run, at once.
     fn tell(&mut self, run: &Run<'_, '_>) {
         let wrong = run.ruling.held().map(|(_, rule, words)| format!("({rule:?}) {words}"));
         let words: Vec<_> = wrong.chain(run.ruling.missed.map(str::to_owned)).collect();
@@ -152,14 +152,14 @@ impl SettleTally {
         self.crowds.join(&other.crowds);
     }
 
-    /// Whether no run was wrong that had to be right, and none disturbed by another.
+    /// Whether no run was wrong that had to be right, and none was disturbed by another.
     pub fn is_right(&self) -> bool {
         let all = self.all();
         all.wrong_passes + all.wrong_fails + all.missed + self.crowds.disturbed == 0
     }
 
-    /// Whether few enough runs were inconclusive of which nothing was withheld. Of a few runs of each system that says
-    /// nothing: what it has not learned yet, it cannot know.
+    /// Whether few enough runs without withheld data were inconclusive. With a few runs of each system this is meaningless: the
+    /// engine cannot know what it has not learned yet.
     pub(super) fn is_conclusive(&self) -> bool {
         let all = self.all();
         percent(all.clean_inconclusive, all.clean) <= INCONCLUSIVE_MAX
@@ -171,7 +171,7 @@ impl SettleTally {
         all
     }
 
-    /// The figures.
+    /// Returns the figures.
     pub fn rows(&self) -> Vec<Row> {
         let mut rows = Vec::new();
         for (name, counts) in CLASSES.iter().zip(&self.classes) {
@@ -334,7 +334,7 @@ fn row(name: &str, value: f64, unit: &'static str, goal: Option<Goal>) -> Row {
     Row { name: name.to_owned(), value, unit, goal }
 }
 
-/// A finding, at once: the table comes last.
+/// Prints a finding at once: the table comes last.
 #[expect(clippy::print_stderr, reason = "what is found is told before the table")]
 pub(super) fn say(line: &str) {
     eprintln!("{line}");

@@ -1,7 +1,7 @@
-//! How spans get from their processes to the run: batches, and a chaos sender between.
+//! The transport of spans from their processes to the run: batches, and a chaos sender between.
 //!
-//! Each process sends what has ended by its own batch delay. What is between delays, reorders, duplicates, splits and
-//! withholds. Deliberately absent: bytes.
+//! Each process exports its ended spans by its own batch delay. The transport delays, reorders, duplicates, splits and withholds.
+//! Deliberately absent: bytes.
 
 use super::{
     chance::{Dice, between, percent},
@@ -10,7 +10,7 @@ use super::{
     trouble::Exports,
 };
 
-/// How bad the way is.
+/// The quality of the transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Weather {
     Calm,
@@ -18,7 +18,7 @@ pub(super) enum Weather {
     Rough,
     /// Withholds as well.
     Withholding,
-    /// Rough, and the receiver refuses what it cannot take.
+    /// Rough, and the receiver refuses some exports.
     Refusing,
 }
 
@@ -27,11 +27,11 @@ pub(super) struct Piece {
     pub(super) at: u64,
     pub(super) process: usize,
     pub(super) spans: Vec<usize>,
-    /// Whether they came before.
+    /// Whether they arrived before.
     pub(super) is_copy: bool,
 }
 
-/// What became of a span.
+/// The fate of a span.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Fate {
     /// When it arrives first.
@@ -39,10 +39,10 @@ pub(super) struct Fate {
     pub(super) loss: Option<Loss>,
 }
 
-/// Why a span comes late or never.
+/// The reason why a span arrives late or never.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Loss {
-    /// Something on the way keeps it, for long or for ever.
+    /// The transport holds it back, for long or for ever.
     Withheld,
     /// It was in the batch of a process that died.
     Crashed,
@@ -54,15 +54,15 @@ pub(super) enum Loss {
     Refused,
 }
 
-/// All that arrives, in order.
+/// All arrivals, in order.
 #[derive(Default)]
 pub(super) struct Travel {
     pub(super) pieces: Vec<Piece>,
     /// By the number of the span.
     pub(super) fates: Vec<Fate>,
-    /// When a system that is told to send all it has, has done so.
+    /// When a system that was requested to flush has done so.
     pub(super) drained_at: u64,
-    /// When the receiver first refused something.
+    /// When the receiver first refused an export.
     pub(super) refused_at: Option<u64>,
 }
 
@@ -96,7 +96,7 @@ pub(super) fn travel(
 }
 
 impl Travel {
-    /// The spans that a process sends here, by the moment at which each has ended.
+    /// Returns the spans that a process sends here, by their end times.
     fn sent_by(
         &mut self,
         system: &System,
@@ -119,12 +119,12 @@ impl Travel {
         ended
     }
 
-    /// Sends a piece on its way, which may be bad.
+    /// Sends a piece, with the faults of the transport.
     fn send(&mut self, mut piece: Piece, weather: Weather, dice: &mut Dice) {
         if weather == Weather::Refusing && percent(dice, 15) {
             let at = whole_ms(piece.at);
             self.refused_at = Some(self.refused_at.map_or(at, |first| first.min(at)));
-            // A system that has sent all it has, has tried this too.
+            // A flushed system has tried this export too.
             self.drained_at = self.drained_at.max(at);
             return self.lose(&piece.spans, Loss::Refused);
         }
@@ -161,7 +161,7 @@ fn is_sent(system: &System, span: &SimulatedSpan<'_>, dice: &mut Dice) -> bool {
     }
 }
 
-/// What a process sends, with the times.
+/// Returns the batches of a process, with their times.
 fn batches(
     ended: &[(u64, usize)],
     batch: Batch,
@@ -209,19 +209,19 @@ fn delay(weather: Weather, dice: &mut Dice) -> u64 {
     }
 }
 
-/// Whether it is withheld, and if it comes at all, for how long.
+/// Whether it is withheld, and for how long if it arrives at all.
 fn withheld(weather: Weather, dice: &mut Dice) -> Option<Option<u64>> {
     let is_withheld = weather == Weather::Withholding && percent(dice, 10);
     is_withheld.then(|| percent(dice, 50).then(|| between(dice, SECOND, 40 * SECOND)))
 }
 
-/// When it comes again, if it does.
+/// When a copy arrives, if one does.
 fn copied(at: u64, weather: Weather, dice: &mut Dice) -> Option<u64> {
     let is_copied = weather != Weather::Calm && percent(dice, 10);
     is_copied.then(|| whole_ms(at + between(dice, 0, 3 * SECOND)))
 }
 
-/// Timers have a grain of a millisecond.
+/// Timers have a granularity of a millisecond.
 fn whole_ms(at: u64) -> u64 {
     at.div_ceil(MS) * MS
 }

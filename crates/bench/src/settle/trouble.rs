@@ -1,17 +1,17 @@
-//! What a system withholds by itself, besides what its network does to spans.
+//! Telemetry that a system itself withholds, besides the faults of the transport.
 //!
-//! A trouble belongs to a system and lasts for all of its runs, as a service without an exporter does. Deliberately absent:
-//! what is lost on the way (`travel`), and processes that die (`play`).
+//! A trouble belongs to a system and lasts for all of its runs, like a service without an exporter. Deliberately absent: losses
+//! in transport (`travel`), and processes that die (`play`).
 
 use super::chance::{Dice, between, percent};
 
-/// How often a system has any trouble, in percent: half of the systems are what most systems are.
+/// How often a system has any trouble, in percent: about half of the systems are healthy, like most real ones.
 const TROUBLED: usize = 45;
 
 /// The troubles of a system.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Troubles {
-    /// Some calls and messages lose the context: the callee begins a trace of its own.
+    /// Some calls and messages lose the context: the callee begins its own trace.
     pub(super) loses_contexts: bool,
     /// A service sends no spans.
     pub(super) is_silent: bool,
@@ -19,14 +19,14 @@ pub(super) struct Troubles {
     pub(super) is_half_silent: bool,
     /// A service drops attributes and events, and counts them.
     pub(super) drops: bool,
-    /// Some clients give up while their servers go on.
+    /// Some clients give up while their servers continue.
     pub(super) gives_up: bool,
     /// Some processes send their spans to another server.
     pub(super) has_second_receiver: bool,
 }
 
 impl Troubles {
-    /// Draws the troubles of a system: mostly none, else mostly one.
+    /// Generates the troubles of a system: mostly none, else mostly one.
     pub(super) fn draw(dice: &mut Dice) -> Self {
         let mut troubles = Self::default();
         let count = match percent(dice, TROUBLED) {
@@ -46,7 +46,7 @@ impl Troubles {
         troubles
     }
 
-    /// How often a call or message loses the context, in percent; mostly each time or never.
+    /// Returns how often a call or message loses the context, in percent; mostly always or never.
     pub(super) fn loses(&self, dice: &mut Dice) -> usize {
         match self.loses_contexts && percent(dice, 50) {
             true if percent(dice, 70) => 100,
@@ -55,7 +55,7 @@ impl Troubles {
         }
     }
 
-    /// How often the client of a call gives up, in percent.
+    /// Returns how often the client of a call gives up, in percent.
     pub(super) fn gives_up(&self, dice: &mut Dice) -> usize {
         match self.gives_up && percent(dice, 50) {
             true => between(dice, 10, 90) as usize,
@@ -64,27 +64,28 @@ impl Troubles {
     }
 }
 
-/// Which of its spans a service sends.
+/// The part of its spans that a service sends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Exports {
     All,
-    /// It passes the context on all the same.
+    /// It still propagates the context.
     Nothing,
-    /// Not what it does by itself.
+    /// Without its internal spans.
     Calls,
-    /// Every other one, as it comes.
+    /// A random half.
     Half,
 }
 
 impl Exports {
-    /// Draws what the service of this number sends, of so many. The one that answers the trigger is never silent.
+    /// Generates the exports of the service of this number, of `services`. The service that responds to the trigger is never
+    /// silent.
     pub(super) fn draw(
         troubles: &Troubles,
         number: usize,
         services: usize,
         dice: &mut Dice,
     ) -> Self {
-        // One service of a few, and the last one where none was before.
+        // One service in a few, and the last one if there was none before.
         let is_one = |dice: &mut Dice| percent(dice, 30) || number + 1 == services;
         if troubles.is_silent && number > 0 && is_one(dice) {
             return Self::Nothing;

@@ -1,7 +1,7 @@
-//! Spans as bytes of OTLP.
+//! Encodes spans as OTLP.
 //!
-//! Written by hand for speed, and so that what the run reads is not written by what it reads with. Deliberately absent:
-//! everything that the simulated systems do not send.
+//! Hand-written for speed, and so that the run does not decode with the code that encoded. Deliberately absent: everything that
+//! the simulated systems do not send.
 
 use model::{SpanId, TraceId, trace::Kind};
 use runner::MARKER;
@@ -11,19 +11,19 @@ use super::{
     system::{Identity, Peer, System},
 };
 
-/// The value of the marker that processes carry.
+/// The value of the marker of started processes.
 pub(super) const TOKEN: &str = "token";
 
-/// Who asks: what every span of a run has in common.
+/// The caller's context: the data that all spans of a run share.
 pub(super) struct TraceOrigin {
     pub(super) trace: TraceId,
-    /// None where who asks has no span.
+    /// None where the caller has no span.
     pub(super) trigger: Option<SpanId>,
     /// When the trigger was fired, in nanoseconds since 1970.
     pub(super) fired: u64,
 }
 
-/// A `TracesData` of these spans of one process.
+/// Encodes a `TracesData` of these spans of one process.
 pub(super) fn encode(
     (system, played): (&System, &SimulatedRun<'_>),
     process: usize,
@@ -45,7 +45,7 @@ pub(super) fn encode(
     data
 }
 
-/// The id of a trace that began because a context was lost.
+/// Returns the id of a trace that began because a context was lost.
 pub(super) fn lost_trace(trace: u64) -> [u8; 16] {
     let mut id = [0xee; 16];
     id[8..].copy_from_slice(&trace.to_be_bytes());
@@ -65,7 +65,7 @@ pub(super) enum AttributeValue<'a> {
     Int(i64),
 }
 
-/// What a process says of itself.
+/// Visits the resource attributes of a process.
 pub(super) fn each_of_resource(
     system: &System,
     process: usize,
@@ -88,7 +88,7 @@ pub(super) fn each_of_resource(
     }
 }
 
-/// What a span says besides its head.
+/// Visits the attributes of a span.
 pub(super) fn each_of_span(
     system: &System,
     span: &SimulatedSpan<'_>,

@@ -1,10 +1,10 @@
-//! What a span costs the thread that makes it: start and end with four attributes, over no processor at all.
+//! The cost of a span for the producing thread: start and end with four attributes, relative to no processor at all.
 //!
-//! Every pipeline gets the same bursts in turn, in one process, and is drained between them. Two lengths are measured: a
-//! stream of spans as fast as a thread can make them, which is what the table of the stock exporter was measured with
-//! and of which it drops what its queue cannot take; and a burst that fits that queue. Ours takes both whole. Only what
-//! the producer pays is compared, so what comes behind is kept small on both sides: the stock batch processor stands
-//! before an exporter that does nothing, ours sends, uncompressed, to a peer that accepts and forgets.
+//! Every pipeline gets the same bursts in turn, in one process, and is drained between them. Two lengths are measured: a stream
+//! of spans as fast as a thread can produce them, as in the published table of the stock exporter, which drops the spans beyond
+//! its queue; and a burst that fits that queue. Ours accepts both completely. Only the producer's cost is compared, so the work
+//! behind it is kept small on both sides: the stock batch processor is in front of an exporter that does nothing, ours sends,
+//! uncompressed, to a peer that accepts and discards.
 
 use std::{
     path::Path,
@@ -42,18 +42,18 @@ use crate::{
     table::{Goal, Row, median},
 };
 
-/// Spans of a stream: a few milliseconds of one thread, and less than the default memory of ours.
+/// Spans of a stream: a few milliseconds of one thread, and less than our default memory bound.
 const STREAM: u64 = 20_000;
-/// Spans of a burst: what the stock queue holds by default, and whole batches of either side.
+/// Spans of a burst: the default capacity of the stock queue, and full batches on either side.
 const BURST: u64 = 2048;
 /// Bursts that are not counted.
 const WARM_UP: usize = 20;
-/// At most so much of the stock processor's addition.
+/// The upper bound relative to the stock processor's addition.
 const MEMORY_RATIO_MAX: f64 = 0.5;
 const PROCESS_RATIO_MAX: f64 = 0.7;
-/// Between batches that are not full: bursts follow each other without the second that ours waits by default.
+/// The delay between batches that are not full: bursts follow each other without the default second of ours.
 const THROTTLE_MS: u64 = 20;
-/// How long ours may take to deliver a burst.
+/// The timeout for ours to deliver a burst.
 const DRAIN_NANOS_MAX: u64 = 20_000_000_000;
 
 /// Nanoseconds for one span, start and end.
@@ -61,7 +61,7 @@ const DRAIN_NANOS_MAX: u64 = 20_000_000_000;
 pub struct EmitCost {
     /// With no processor.
     pub none: f64,
-    /// With a processor that does nothing: what the SDK does for any.
+    /// With a processor that does nothing: the SDK's own cost for any processor.
     pub idle: f64,
     /// With the stock batch processor.
     pub stock: f64,
@@ -74,15 +74,15 @@ pub struct EmitCost {
 /// The cost over all bursts.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Costs {
-    /// The middle one: what counts.
+    /// The median: the figure that counts.
     pub median: EmitCost,
-    /// The one that a tenth is below: nearly undisturbed by what else the machine does.
+    /// The 10th percentile: nearly undisturbed by other load of the machine.
     pub quiet: EmitCost,
-    /// The share of spans that the stock processor dropped; ours never does.
+    /// The share of spans that the stock processor dropped; ours never drops.
     pub dropped: f64,
 }
 
-/// The rows of this group.
+/// Returns the rows of this group.
 pub(crate) async fn rows(program: &Path, short: bool) -> Result<Vec<Row>> {
     let (streams, bursts) = if short { (30, 60) } else { (200, 400) };
     let mut rows = rows_of("stream", &run(program, STREAM, streams).await?, true);
@@ -116,7 +116,7 @@ fn rows_of(what: &str, costs: &Costs, with_goals: bool) -> Vec<Row> {
     rows
 }
 
-/// Measures in a process of its own, by so many rounds of so many spans for each.
+/// Measures in its own process, with `rounds` rounds of `spans` spans for each.
 pub async fn run(program: &Path, spans: u64, rounds: usize) -> Result<Costs> {
     let stand =
         TelemetryStand::new(program, Subject::ours(Durability::Memory, Transport::Http)).await?;
@@ -159,7 +159,7 @@ pub fn measure(order: &str) -> Result<String> {
     let mut nanos = [const { Vec::new() }; 5];
     for round in 0..WARM_UP + rounds {
         for turn in 0..pipelines.len() {
-            // Nobody always comes after the same one.
+            // The order rotates, so that no pipeline always follows the same one.
             let at = (round + turn) % pipelines.len();
             let took = pipelines[at].burst(spans);
             pipelines[at].drain()?;
@@ -201,7 +201,7 @@ impl CostPipeline {
         }
     }
 
-    /// Nanoseconds for one span of a burst.
+    /// Returns the nanoseconds for one span of a burst.
     fn burst(&self, spans: u64) -> f64 {
         let tracer = self.provider().tracer("cost");
         let began = unix_nanos();
@@ -260,7 +260,7 @@ impl SpanProcessor for Idle {
     }
 }
 
-/// An exporter that counts, and does nothing else.
+/// An exporter that counts spans, and does nothing else.
 #[derive(Debug)]
 struct Nowhere(Arc<AtomicU64>);
 

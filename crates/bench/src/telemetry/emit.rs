@@ -1,7 +1,7 @@
-//! The emitter: a process of its own that emits spans at a steady rate and writes down each that has ended.
+//! The emitter: its own process that emits spans at a steady rate and writes each ended span to a file.
 //!
-//! It may be killed at any moment; what it has written down is what it owes. Come to its end, it prints an
-//! [`Outcome`](super::Outcome) as JSON.
+//! It may be killed at any moment; the spans in its file are the expected ones. At its end, it prints an
+//! [`EmitterOutcome`](super::Outcome) as JSON.
 
 use std::{fs, time::Duration};
 
@@ -21,10 +21,10 @@ use super::{
 };
 use crate::parts::unix_nanos;
 
-/// How often a steady load emits what is due.
+/// The interval at which a steady load emits the due spans.
 const TICK: Duration = Duration::from_millis(1);
 
-/// Carries out an order given as JSON, and returns the outcome as JSON.
+/// Executes an order given as JSON, and returns the outcome as JSON.
 pub fn run(order: &str) -> Result<String> {
     let order: EmitterOrder = serde_json::from_str(order).context("the order is not one")?;
     let outcome = match order.within {
@@ -83,7 +83,7 @@ fn emit(order: &EmitterOrder) -> Result<EmitterOutcome> {
     })
 }
 
-/// Emits what is due, tick by tick; tells when the endpoint was changed.
+/// Emits the due spans, tick by tick; returns when the endpoint was changed.
 fn steady(
     order: &EmitterOrder,
     pipeline: &EmitPipeline,
@@ -111,7 +111,7 @@ fn steady(
     }
 }
 
-/// One span as an HTTP server makes it, with four attributes.
+/// Emits one span as an HTTP server creates it, with four attributes.
 fn one(tracer: &SdkTracer, ended: &mut Writer) -> Result<()> {
     let attributes = [
         KeyValue::new("http.request.method", "GET"),
@@ -154,7 +154,7 @@ impl EmitPipeline {
         }
     }
 
-    /// What the shutdown says, how many undelivered spans it tells of, and the counts.
+    /// Returns the result of the shutdown, the number of undelivered spans that it reports, and the counts.
     fn shutdown(self, order: &EmitterOrder) -> Result<(String, u64, Option<SpanCounts>)> {
         Ok(match self {
             Self::Stock(provider) => {
@@ -175,18 +175,18 @@ fn pause() {
     std::thread::sleep(TICK);
 }
 
-/// The most that this process has had in memory, in bytes.
+/// Returns the peak memory of this process, in bytes.
 pub(crate) fn peak_memory() -> Result<u64> {
     status("VmHWM:")
 }
 
-/// The same without what is mapped from files: the code of a program that was not built for speed is large, and which of it was
-/// used so far is no matter of buffers.
+/// Returns the same without memory that is mapped from files: the code of an unoptimized program is large, and the part of it
+/// that was used so far is unrelated to buffers.
 pub(crate) fn peak_memory_beside_files() -> Result<u64> {
     Ok(status("VmHWM:")?.saturating_sub(status("RssFile:")?))
 }
 
-/// A size that the system tells of this process.
+/// Returns a size from the process status of this process.
 fn status(name: &str) -> Result<u64> {
     let status = fs::read_to_string("/proc/self/status")?;
     let line = status.lines().find(|line| line.starts_with(name)).context("a size")?;

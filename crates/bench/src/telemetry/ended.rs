@@ -1,7 +1,7 @@
-//! The spans that have ended, written down so that a killed process is outlived by its last one.
+//! The file of ended spans, which survives a killed process up to its last span.
 //!
-//! An entry is 16 bytes, so none lies across two pages, and a kill leaves no half of one. What is written to a file is
-//! the system's, not the process's: no `fsync` is needed to survive a kill.
+//! An entry is 16 bytes, so none spans two pages, and a kill leaves no partial one. Written data belongs to the operating system,
+//! not to the process: no `fsync` is needed to survive a kill.
 
 use std::{fs::File, os::unix::fs::FileExt, path::Path, time::Duration};
 
@@ -11,7 +11,7 @@ use crate::parts::SpanId;
 
 const ENTRY_BYTES: usize = 16;
 
-/// A program that ends a span a millisecond and has ended none for longer had no processor in the rest of that time.
+/// A program that ends a span each millisecond and has ended none for longer had no processor for the rest of that time.
 const SIGN_OF_LIFE: Duration = Duration::from_millis(3);
 
 /// One span that has ended.
@@ -36,7 +36,7 @@ impl Writer {
         Ok(Self { file, written: 0 })
     }
 
-    /// Writes one down, so that it is known even if the process is killed next.
+    /// Writes one span, so that it is recorded even if the process is killed next.
     pub(crate) fn push(&mut self, ended: EndedSpan) -> Result<()> {
         let mut entry = [0; ENTRY_BYTES];
         entry[..8].copy_from_slice(&ended.id);
@@ -51,7 +51,7 @@ impl Writer {
     }
 }
 
-/// All that were written down.
+/// Reads all written spans.
 pub fn read(path: &Path) -> Result<Vec<EndedSpan>> {
     let bytes = std::fs::read(path).with_context(|| format!("cannot read {path:?}"))?;
     let entry = |entry: &[u8]| {
@@ -61,8 +61,8 @@ pub fn read(path: &Path) -> Result<Vec<EndedSpan>> {
     Ok(bytes.chunks_exact(ENTRY_BYTES).filter_map(entry).collect())
 }
 
-/// How long the program ran between the end of one of its spans and its end. Time in which it had no processor does not
-/// count: nobody can write then, and a busy machine has enough of it.
+/// Returns how long the program ran between the end of one of its spans and its own end. Time without a processor does not count:
+/// the program cannot write then, and a busy machine has much of it.
 pub(crate) fn ran(ended: &[EndedSpan], from: u64, until: u64) -> Duration {
     let mut signs: Vec<_> = ended.iter().map(|span| span.at).collect();
     signs.retain(|at| (from..until).contains(at));

@@ -1,8 +1,8 @@
-//! Everything that may go wrong around telemetry, done to it on purpose.
+//! Faults around telemetry, injected on purpose.
 //!
-//! Each fault drives the public interface of `lib/telemetry`, in this process or in one of its own, and ends with the one
-//! invariant: accepted = delivered + queued + rejected + dropped, and what should have arrived has. Deliberately absent:
-//! a fault that only looks at the inside; those are tests of the two libraries.
+//! Each fault drives the public interface of `lib/telemetry`, in this process or in its own, and ends with one invariant:
+//! accepted = delivered + queued + rejected + dropped, and every span arrived that should have. Deliberately absent: a fault that
+//! only checks internals; those are tests of the two libraries.
 
 mod answers;
 mod ceiling;
@@ -41,7 +41,7 @@ use crate::{
 
 pub use ceiling::child;
 
-/// The faults, by the names that `--only` takes, the quick ones first.
+/// The faults, by their names for `--only`, the quick ones first.
 pub const NAMES: &[&str] = &[
     "later",
     "refused",
@@ -71,31 +71,31 @@ pub const NAMES: &[&str] = &[
     "ceiling-lossy",
 ];
 
-/// Where a fault happens.
+/// The environment of a fault.
 #[derive(Clone, Debug)]
 pub struct Ground {
-    /// This bench's own program, for processes that are killed.
+    /// This benchmark's own program, for processes that are killed.
     pub program: PathBuf,
-    /// Seconds instead of minutes.
+    /// Seconds in place of minutes.
     pub short: bool,
 }
 
-/// What a fault did.
+/// The result of a fault.
 #[derive(Clone, Debug, Default)]
 pub struct Fault {
-    /// Spans that were accepted, over all exporters and processes.
+    /// Accepted spans, over all exporters and processes.
     pub accepted: u64,
-    /// Of those, the ones that should have arrived and did not.
+    /// Accepted spans that should have arrived and did not.
     pub lost: u64,
-    /// Exporters whose counts do not add up.
+    /// Exporters with counts that do not add up.
     pub unbalanced: u64,
-    /// What else was promised and is not so.
+    /// Other broken promises.
     pub broken: Vec<String>,
-    /// Figures that have no goal, in words.
+    /// Figures without a goal, as text.
     pub notes: Vec<String>,
 }
 
-/// Does one fault.
+/// Injects one fault.
 pub async fn run(name: &str, ground: &Ground) -> Result<Fault> {
     match name {
         "later" => answers::later(ground).await,
@@ -128,7 +128,7 @@ pub async fn run(name: &str, ground: &Ground) -> Result<Fault> {
     }
 }
 
-/// The row of one fault.
+/// Returns the row of one fault.
 pub(crate) async fn rows(name: &str, program: &Path, short: bool) -> Result<Vec<Row>> {
     let ground = Ground { program: program.to_owned(), short };
     let fault = run(name, &ground).await?;
@@ -146,15 +146,15 @@ pub(crate) async fn rows(name: &str, program: &Path, short: bool) -> Result<Vec<
 }
 
 impl Fault {
-    /// Whether everything is as promised.
+    /// Whether all promises hold.
     pub fn is_well(&self) -> bool {
         self.accepted > 0 && self.lost == 0 && self.unbalanced == 0 && self.broken.is_empty()
     }
 
-    /// Takes the counts of exporters that ended, or go on.
+    /// Adds the counts of exporters that ended, or continue.
     fn balance<'a>(&mut self, counts: impl IntoIterator<Item = &'a Counts>) {
         for counts in counts {
-            // What was found from before was accepted before.
+            // Recovered spans were accepted before.
             self.accepted += counts.accepted - counts.recovered;
             if !counts.is_balanced() {
                 self.unbalanced += 1;
@@ -163,7 +163,7 @@ impl Fault {
         }
     }
 
-    /// Counts those that should have arrived and did not.
+    /// Counts the expected spans that did not arrive.
     fn arrived<'a>(
         &mut self,
         owed: impl IntoIterator<Item = &'a SpanId>,
@@ -172,14 +172,14 @@ impl Fault {
         self.lost += owed.into_iter().filter(|id| !received.contains(*id)).count() as u64;
     }
 
-    /// Something that must be so.
+    /// Checks a promise.
     fn promise(&mut self, kept: bool, otherwise: impl FnOnce() -> String) {
         if !kept {
             self.broken.push(otherwise());
         }
     }
 
-    /// Does several at the same time, as one.
+    /// Runs several faults concurrently, and adds their results.
     async fn of(runs: Vec<impl Future<Output = Result<Self>> + Send + 'static>) -> Result<Self> {
         let mut all = Self::default();
         for fault in together(runs, Duration::ZERO).await? {
@@ -192,7 +192,7 @@ impl Fault {
         Ok(all)
     }
 
-    /// A figure without a goal.
+    /// Adds a figure without a goal.
     fn note(&mut self, figure: impl Into<String>) {
         self.notes.push(figure.into());
     }

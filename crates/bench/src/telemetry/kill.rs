@@ -1,4 +1,4 @@
-//! The program is killed, with the Collector healthy and with the Collector away, and started again.
+//! The program is killed, with the Collector healthy and with the Collector down, and restarted.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -18,25 +18,25 @@ use super::{
 };
 use crate::table::{Goal, Row};
 
-/// A lost span ended at most so long before the kill, counted while the program ran.
+/// The upper bound of the run time between the end of a lost span and the kill.
 pub const LOST_MAX: Duration = Duration::from_millis(10);
-/// When a kill comes after the first span.
+/// The delay of a kill after the first span.
 const KILL_AFTER_MS: std::ops::Range<u64> = 1000..3500;
-/// Longer than any emitter here is let live.
+/// Longer than any emitter here runs.
 const LIFE_MS: u64 = 600_000;
 
-/// What one kill cost, counted after the program was started again.
+/// The losses of one kill, counted after the restart of the program.
 #[derive(Clone, Copy, Debug)]
 pub struct SpanLoss {
-    /// Spans that had ended.
+    /// Ended spans.
     pub emitted: u64,
-    /// Those that never reached the sink.
+    /// Ended spans that never reached the sink.
     pub lost: u64,
-    /// How long the program ran on after the oldest of the lost had ended.
+    /// How long the program continued to run after the end of the oldest lost span.
     pub oldest: Duration,
 }
 
-/// The rows with a healthy Collector.
+/// Returns the rows with a healthy Collector.
 pub(crate) async fn rows(program: &Path, short: bool) -> Result<Vec<Row>> {
     let kills = if short { 5 } else { 20 };
     let mut rows = Vec::new();
@@ -53,7 +53,7 @@ pub(crate) async fn rows(program: &Path, short: bool) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The rows with the Collector away.
+/// Returns the rows with the Collector down.
 pub(crate) async fn rows_away(program: &Path, short: bool) -> Result<Vec<Row>> {
     let (before, down) = if short { (3, 5) } else { (10, 30) };
     let mut subjects = vec![Subject::tuned(Transport::Grpc)];
@@ -70,7 +70,7 @@ pub(crate) async fn rows_away(program: &Path, short: bool) -> Result<Vec<Row>> {
     Ok(rows.flat_map(|(subject, killed)| killed_rows(&name, *subject, &[killed])).collect())
 }
 
-/// Kills the program at random points and starts it again on the same directory, with one Collector that stays.
+/// Kills the program at random times and restarts it on the same directory, with one healthy Collector.
 pub async fn healthy(program: &Path, subject: Subject, kills: usize) -> Result<Vec<SpanLoss>> {
     let mut stand = TelemetryStand::new(program, subject).await?;
     stand.relay.start().await?;
@@ -87,7 +87,7 @@ pub async fn healthy(program: &Path, subject: Subject, kills: usize) -> Result<V
     Ok(killed)
 }
 
-/// Kills the Collector, then the program, and starts both again.
+/// Kills the Collector, then the program, and restarts both.
 pub async fn away(
     program: &Path,
     subject: Subject,

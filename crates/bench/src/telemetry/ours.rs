@@ -1,4 +1,4 @@
-//! Ours, by a plan with the defaults that a configuration has: the one module here that names `lib/telemetry`.
+//! Our exporter, by a plan with the defaults of a configuration: the only module here that uses `lib/telemetry`.
 
 use std::time::Duration;
 
@@ -13,9 +13,9 @@ use telemetry::{
 
 use super::subject::{self, EmitterOrder, ExporterKind, SpanCounts, Transport};
 
-/// Requests under way at once.
+/// Concurrent requests.
 const CONCURRENCY: usize = 4;
-/// How long one may take.
+/// The timeout of a request.
 const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Telemetry with one exporter.
@@ -34,7 +34,7 @@ impl Ours {
         self.0.tracer_provider()
     }
 
-    /// Goes on with the Collector on this port.
+    /// Reloads it with the Collector on this port.
     pub(crate) fn change(&self, order: &EmitterOrder, port: u16) -> Result<()> {
         Ok(self.0.reload(&plan(order, port)?, &Roles::default())?)
     }
@@ -43,7 +43,7 @@ impl Ours {
         self.0.counts().iter().map(|counts| counts.queued).sum()
     }
 
-    /// Ends it; an error is a span that is unaccounted for.
+    /// Shuts it down; an unaccounted span is an error.
     pub(crate) fn shutdown(self, max: Duration) -> Result<SpanCounts> {
         let report = self.0.shutdown(max);
         for counts in &report.exporters {

@@ -1,4 +1,4 @@
-//! The Collector is killed and comes back while spans go on.
+//! The Collector is killed and restarted while spans are emitted.
 
 use std::{path::Path, time::Duration};
 
@@ -15,16 +15,16 @@ use crate::{
     table::{Goal, Row},
 };
 
-/// Spans in a second.
+/// Spans per second.
 pub(crate) const RATE: u64 = 1000;
-/// What ours may add to a program's memory: its buffer's 32 MiB, and 20 MB for all else.
+/// The upper bound of our addition to a program's memory: its buffer of 32 MiB, and 20 MB for everything else.
 pub const MEMORY_BYTES_MAX: u64 = 32 * 1024 * 1024 + 20_000_000;
-/// How long the backlog may take to drain.
+/// The upper bound of the time to drain the backlog.
 pub const DRAIN_MAX: Duration = Duration::from_secs(5);
-/// So far apart the Collectors die and come back, so that one backlog is not measured through another.
+/// The offset between the outages of the Collectors, so that one backlog does not disturb the measurement of another.
 const APART: Duration = Duration::from_secs(4);
 
-/// How long each part of it lasts.
+/// The durations of the phases.
 #[derive(Clone, Copy, Debug)]
 pub struct Times {
     /// Until the Collector is killed.
@@ -35,31 +35,31 @@ pub struct Times {
     pub after: Duration,
 }
 
-/// How a subject came through.
+/// The result of a subject.
 #[derive(Clone, Debug)]
 pub struct Outage {
-    /// Spans that ended.
+    /// Ended spans.
     pub emitted: u64,
-    /// Those that did not reach the sink.
+    /// Ended spans that did not reach the sink.
     pub lost: u64,
-    /// Those that reached it more than once.
+    /// Ended spans that reached it more than once.
     pub repeated: u64,
-    /// Spans that ended while the Collector was away.
+    /// Spans that ended while the Collector was down.
     pub backlog: u64,
-    /// From the Collector's being ready to the last of the backlog in the sink.
+    /// The time from the Collector's readiness to the last span of the backlog in the sink.
     pub drain: Duration,
-    /// What the emitter says.
+    /// The outcome that the emitter reported.
     pub outcome: EmitterOutcome,
 }
 
 impl Outage {
-    /// What the exporter added to the emitter's memory at its peak.
+    /// Returns the exporter's addition to the emitter's memory at its peak.
     pub fn memory_bytes(&self) -> u64 {
         self.outcome.memory.saturating_sub(self.outcome.memory_before)
     }
 }
 
-/// The rows of this group.
+/// Returns the rows of this group.
 pub(crate) async fn rows(program: &Path, short: bool) -> Result<Vec<Row>> {
     let times = if short { Times::SHORT } else { Times::LONG };
     let subjects = [
@@ -82,13 +82,13 @@ pub(crate) async fn rows(program: &Path, short: bool) -> Result<Vec<Row>> {
 }
 
 impl Times {
-    /// As the figures are published.
+    /// The durations of the published figures.
     pub const LONG: Self = Self {
         before: Duration::from_secs(10),
         down: Duration::from_secs(60),
         after: Duration::from_secs(20),
     };
-    /// For a quick look, and for tests.
+    /// For a quick check, and for tests.
     pub const SHORT: Self = Self {
         before: Duration::from_secs(3),
         down: Duration::from_secs(10),
@@ -96,7 +96,7 @@ impl Times {
     };
 }
 
-/// Brings one subject through an outage.
+/// Runs one subject through an outage.
 pub async fn run(program: &Path, subject: Subject, times: Times) -> Result<Outage> {
     let mut stand = TelemetryStand::new(program, subject).await?;
     stand.relay.start().await?;
@@ -149,7 +149,7 @@ fn outage_rows(name: &str, subject: Subject, outage: &Outage) -> Vec<Row> {
         row("repeated", outage.repeated as f64, "spans", None),
         row("memory over the start", memory, "MB", goal(MEMORY_BYTES_MAX as f64 / 1e6)),
     ];
-    // What was lost cannot drain: a time for the rest would flatter.
+    // Lost spans cannot drain: a time for the rest would be too favorable.
     if outage.lost == 0 {
         let drain = outage.drain.as_secs_f64();
         rows.push(row("backlog", outage.backlog as f64, "spans", None));

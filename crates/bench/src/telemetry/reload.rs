@@ -1,4 +1,4 @@
-//! The endpoint is changed under load.
+//! The endpoint changes under load.
 
 use std::{path::Path, time::Duration};
 
@@ -16,23 +16,23 @@ use crate::{
     table::{Goal, Row},
 };
 
-/// The default throttle and a second.
+/// The default throttle plus a second.
 pub const EFFECTIVE_MAX: Duration = Duration::from_secs(2);
 
-/// What a change of the endpoint cost.
+/// The effect of a change of the endpoint.
 #[derive(Clone, Copy, Debug)]
 pub struct ReloadCost {
-    /// Spans that ended.
+    /// Ended spans.
     pub emitted: u64,
-    /// Those that reached neither sink.
+    /// Ended spans that reached neither sink.
     pub lost: u64,
-    /// Those that reached the second.
+    /// Ended spans that reached the second sink.
     pub moved: u64,
-    /// From the call to the last span at the old endpoint or the first at the new one, whichever is later.
+    /// The time from the call to the last span at the old endpoint or the first at the new one, whichever is later.
     pub effective: Duration,
 }
 
-/// The rows of this group.
+/// Returns the rows of this group.
 pub(crate) async fn rows(program: &Path, short: bool) -> Result<Vec<Row>> {
     let load = Duration::from_secs(if short { 6 } else { 20 });
     let subjects = Transport::ALL.map(|to| Subject::ours(Durability::Process, to));

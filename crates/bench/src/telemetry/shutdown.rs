@@ -1,4 +1,4 @@
-//! Programs that end well: after a Collector that was never there, and within a `current_thread` runtime.
+//! Programs that shut down cleanly: without any Collector, and within a `current_thread` runtime.
 
 use std::{path::Path, time::Duration};
 
@@ -13,25 +13,25 @@ use super::{
 };
 use crate::table::{Goal, Row};
 
-/// How long a shutdown with no Collector may take.
+/// The timeout of a shutdown without a Collector.
 const SHUTDOWN_MS: u64 = 2000;
 /// Spans of the program within a `current_thread` runtime.
 pub const FEW: u64 = 10;
 
-/// What became of the spans of a program whose Collector was never there.
+/// The fate of a program's spans without any Collector.
 #[derive(Clone, Debug)]
 pub struct NeverUp {
-    /// Spans that ended.
+    /// Ended spans.
     pub emitted: u64,
-    /// Those that its shutdown did not tell of.
+    /// Ended spans that its shutdown did not report.
     pub untold: u64,
-    /// Those that did not reach the sink after the next start, with a Collector.
+    /// Ended spans that did not reach the sink after the next start, with a Collector.
     pub lost: u64,
-    /// What the emitter said.
+    /// The outcome that the emitter reported.
     pub outcome: EmitterOutcome,
 }
 
-/// The rows of a Collector that was never there.
+/// Returns the rows without any Collector.
 pub(crate) async fn rows_never_up(program: &Path, short: bool) -> Result<Vec<Row>> {
     let load = Duration::from_secs(if short { 3 } else { 10 });
     let subjects = subjects();
@@ -56,7 +56,7 @@ pub(crate) async fn rows_never_up(program: &Path, short: bool) -> Result<Vec<Row
     Ok(rows)
 }
 
-/// The rows of a `current_thread` runtime.
+/// Returns the rows of a `current_thread` runtime.
 pub(crate) async fn rows_current_thread(program: &Path) -> Result<Vec<Row>> {
     let mut rows = Vec::new();
     for subject in subjects() {
@@ -71,7 +71,7 @@ pub(crate) async fn rows_current_thread(program: &Path) -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Emits with no Collector, shuts down, starts the Collector, and starts the program again.
+/// Emits without a Collector, shuts down, starts the Collector, and restarts the program.
 pub async fn never_up(program: &Path, subject: Subject, load: Duration) -> Result<NeverUp> {
     let mut stand = TelemetryStand::new(program, subject).await?;
     let mut order = stand.order(EmitterLoad::Steady(RATE, load.as_millis() as u64));
@@ -91,7 +91,7 @@ pub async fn never_up(program: &Path, subject: Subject, load: Duration) -> Resul
     Ok(never)
 }
 
-/// Emits a few spans and shuts down, all in one task of a `current_thread` runtime; tells how many came.
+/// Emits a few spans and shuts down, all in one task of a `current_thread` runtime; returns how many arrived.
 pub async fn current_thread(program: &Path, subject: Subject) -> Result<u64> {
     let mut stand = TelemetryStand::new(program, subject).await?;
     stand.relay.start().await?;

@@ -1,4 +1,4 @@
-//! The ground on which one subject is measured: a sink, a Collector before it, and emitters that come and go.
+//! The test stand of one subject: a sink, a Collector in front of it, and emitters that start and end.
 
 use std::{
     fs,
@@ -22,21 +22,21 @@ use super::{
 };
 use crate::parts::{Relay, Sink, unix_nanos};
 
-/// How long the shutdown of ours may take when the Collector is there.
+/// The timeout of our shutdown with a running Collector.
 const SHUTDOWN_MS: u64 = 30_000;
-/// The default of ours.
+/// Our default throttle.
 const THROTTLE_MS: u64 = 1000;
-/// How long nothing may come before nothing more is expected.
+/// The idle time after which no more spans are expected.
 const QUIET: Duration = Duration::from_millis(400);
-/// How long a process may take to its first span.
+/// The timeout for the first span of a process.
 const BEGIN_MAX: Duration = Duration::from_secs(20);
 
-/// Everything that one subject needs, shared with no other.
+/// All parts that one subject needs, shared with no other.
 #[derive(Debug)]
 pub struct TelemetryStand {
-    /// What is measured on it.
+    /// The measured subject.
     pub subject: Subject,
-    /// Where the spans end.
+    /// The end of the pipeline.
     pub sink: Sink,
     /// The Collector, not started.
     pub relay: Relay,
@@ -52,14 +52,14 @@ pub struct Emitter {
 }
 
 impl TelemetryStand {
-    /// One for this subject; `program` is this bench's own, which is also the emitter's.
+    /// Creates a stand for this subject; `program` is this benchmark's own, which also runs as the emitter.
     pub async fn new(program: &Path, subject: Subject) -> Result<Self> {
         let sink = Sink::start().await?;
         let relay = Relay::new(sink.port)?;
         Ok(Self { subject, sink, relay, program: program.to_owned(), folder: TempDir::new()? })
     }
 
-    /// What an emitter on this stand is to do.
+    /// Returns an order for an emitter on this stand.
     pub fn order(&self, load: EmitterLoad) -> EmitterOrder {
         EmitterOrder {
             subject: self.subject,
@@ -78,7 +78,7 @@ impl TelemetryStand {
 
     /// Starts an emitter.
     pub fn emit(&self, order: &EmitterOrder) -> Result<Emitter> {
-        // The one before wrote to the same file: its spans are not this one's.
+        // The emitter before wrote to the same file: its spans do not count for this one.
         if order.ended.exists() {
             fs::remove_file(&order.ended)?;
         }
@@ -93,7 +93,7 @@ impl TelemetryStand {
         Ok(Emitter { child, ended: order.ended.clone() })
     }
 
-    /// Starts ours again on what it left behind, and waits until it has delivered that and ended. Stock leaves nothing.
+    /// Restarts ours on its remaining files, and waits until it has delivered them and ended. Stock leaves none.
     pub async fn restart(&self) -> Result<Option<EmitterOutcome>> {
         if !self.subject.is_ours() {
             return Ok(None);
@@ -103,7 +103,7 @@ impl TelemetryStand {
         self.emit(&order)?.finish().await.map(Some)
     }
 
-    /// Waits until nothing more comes.
+    /// Waits until no more spans arrive.
     pub async fn quiet(&self) {
         let mut before = None;
         loop {
@@ -115,7 +115,7 @@ impl TelemetryStand {
         }
     }
 
-    /// Those that the sink does not have.
+    /// Returns the spans that the sink does not have.
     pub fn lost(&self, ended: &[EndedSpan]) -> Vec<EndedSpan> {
         let received = self.sink.received();
         ended.iter().filter(|ended| !received.spans.contains_key(&ended.id)).copied().collect()
@@ -134,7 +134,7 @@ impl Emitter {
         Ok(())
     }
 
-    /// Kills it; tells when, in nanoseconds since the epoch, and what it had ended until then.
+    /// Kills it; returns the time, in nanoseconds since the epoch, and the spans ended until then.
     pub async fn kill(mut self) -> Result<(u64, Vec<EndedSpan>)> {
         self.child.start_kill()?;
         let at = unix_nanos();
@@ -159,7 +159,7 @@ pub(crate) fn port(relay: &Relay, transport: Transport) -> u16 {
     }
 }
 
-/// Runs all at the same time, each begun `apart` after the one before; the results stand in the order given.
+/// Runs all concurrently, each begun `apart` after the one before; returns the results in the given order.
 pub(crate) async fn together<T: Send + 'static>(
     runs: Vec<impl Future<Output = Result<T>> + Send + 'static>,
     apart: Duration,

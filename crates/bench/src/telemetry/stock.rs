@@ -1,4 +1,4 @@
-//! The SDK's batch processor with its OTLP exporters: the thing to beat.
+//! The SDK's batch processor with its OTLP exporters: the baseline.
 
 use std::time::Duration;
 
@@ -15,13 +15,13 @@ use super::subject::{ExporterKind, Subject, Transport};
 
 /// The tuned queue, in spans.
 const QUEUE: usize = 1 << 20;
-/// The tuned patience.
+/// The tuned retries and timeout.
 const RETRIES: usize = 100_000;
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// The tuned pace, which is ours by default.
+/// The tuned delay, which is our default.
 const DELAY: Duration = Duration::from_secs(1);
 
-/// A provider with one exporter to this port. For gRPC it must be made within a runtime.
+/// Returns a provider with one exporter to this port. For gRPC it must be created within a runtime.
 pub(crate) fn provider(subject: Subject, port: u16) -> Result<SdkTracerProvider> {
     let tuned = subject.kind == ExporterKind::StockTuned;
     let exporter = match subject.transport {

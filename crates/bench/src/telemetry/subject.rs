@@ -1,35 +1,35 @@
-//! What is measured: the stock exporters as they come, the same tuned, and ours.
+//! The measured subjects: the stock exporters with defaults, the same tuned, and ours.
 
 use std::{fmt, path::PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// One way to get spans out of a program.
+/// An exporter and its transport.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
-    /// Whose.
+    /// The exporter.
     pub kind: ExporterKind,
-    /// How it speaks to the Collector.
+    /// The transport to the Collector.
     pub transport: Transport,
 }
 
-/// Whose exporter it is.
+/// The implementation of an exporter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ExporterKind {
-    /// The SDK's batch processor and exporter, as they come.
+    /// The SDK's batch processor and exporter, with defaults.
     Stock,
-    /// The same with a queue and patience for an hour: what its users are told to do about losses.
+    /// The same with a queue and retries for an hour: the usual advice against losses.
     StockTuned,
     /// `lib/telemetry`.
     Ours(Durability),
 }
 
-/// What of ours survives what. All but `Memory` have a directory.
+/// The durability of ours. All but `Memory` have a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
-    /// Memory alone.
+    /// Memory only.
     Memory,
     /// A killed process loses some milliseconds.
     Process,
@@ -37,7 +37,7 @@ pub enum Durability {
     WriteThrough,
 }
 
-/// How the Collector is spoken to.
+/// The transport to the Collector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {
@@ -47,116 +47,116 @@ pub enum Transport {
     Http,
 }
 
-/// What an emitter is to do; it reaches the process as JSON.
+/// The order of an emitter; it is passed as JSON.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct EmitterOrder {
-    /// By which exporter.
+    /// The exporter.
     pub subject: Subject,
     /// The port of the Collector.
     pub port: u16,
-    /// Where each ended span is written down.
+    /// The file to which each ended span is written.
     pub ended: PathBuf,
-    /// Where ours keeps what is not delivered.
+    /// The directory in which ours stores undelivered spans.
     pub directory: PathBuf,
-    /// What to emit.
+    /// The spans to emit.
     pub load: EmitterLoad,
-    /// What the emitter's main thread runs in.
+    /// The runtime of the emitter's main thread.
     pub within: Within,
-    /// The port of another Collector, and after how many milliseconds to change to it.
+    /// The port of another Collector, and the milliseconds until the change to it.
     pub change: Option<(u16, u64)>,
-    /// How long the shutdown of ours may take.
+    /// The timeout of our shutdown.
     pub shutdown_ms: u64,
-    /// How long ours waits before a batch that is not full.
+    /// How long ours waits before it sends a batch that is not full.
     pub throttle_ms: u64,
-    /// Whether ours compresses what it sends.
+    /// Whether ours compresses its requests.
     pub gzip: bool,
-    /// Whether a full queue of ours drops.
+    /// Whether ours drops spans when its queue is full.
     pub lossy: bool,
 }
 
-/// What an emitter emits.
+/// The load of an emitter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum EmitterLoad {
-    /// Nothing: it only delivers what an earlier one left.
+    /// None: it only delivers the spans that an earlier emitter left.
     Nothing,
-    /// So many spans at once.
+    /// This many spans at once.
     Spans(u64),
-    /// So many spans in a second, for so many milliseconds.
+    /// Spans per second, and the duration in milliseconds.
     Steady(u64, u64),
 }
 
-/// What the emitter's main thread runs in.
+/// The runtime of the emitter's main thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Within {
-    /// Nothing; for stock, a runtime with threads stands beside it, since its gRPC exporter asks for one.
+    /// None; for stock, a multi-threaded runtime runs beside it, since its gRPC exporter requires one.
     Thread,
     /// A task of a `current_thread` runtime.
     CurrentThread,
 }
 
-/// What an emitter that came to its end says.
+/// The outcome of an emitter that ended by itself.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct EmitterOutcome {
-    /// Spans that ended.
+    /// Ended spans.
     pub emitted: u64,
-    /// What the shutdown returned, in its own words.
+    /// The result of the shutdown, as text.
     pub shutdown: String,
-    /// How long it took.
+    /// The duration of the shutdown.
     pub shutdown_ms: u64,
-    /// Undelivered spans that it told of.
+    /// Undelivered spans that the shutdown reported.
     pub told: u64,
     /// The counts of ours.
     pub counts: Option<SpanCounts>,
-    /// `VmHWM` before the exporter was made, in bytes.
+    /// `VmHWM` before the exporter was created, in bytes.
     pub memory_before: u64,
     /// `VmHWM` at the end, in bytes.
     pub memory: u64,
-    /// When the change of the endpoint was asked for, in nanoseconds since the epoch.
+    /// When the change of the endpoint was requested, in nanoseconds since the epoch.
     pub changed_at: Option<u64>,
 }
 
-/// Where the spans are that ours accepted.
+/// The counts of the spans that ours accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SpanCounts {
-    /// All of them, those of earlier processes included.
+    /// All accepted spans, including those of earlier processes.
     pub accepted: u64,
-    /// The Collector has them.
+    /// Spans that the Collector acknowledged.
     pub delivered: u64,
-    /// They wait for the next start.
+    /// Spans that wait for the next start.
     pub queued: u64,
-    /// The Collector refused them for good.
+    /// Spans that the Collector rejected permanently.
     pub rejected: u64,
-    /// They are gone.
+    /// Spans that were dropped.
     pub dropped: u64,
 }
 
 impl Subject {
-    /// The SDK's own, as it comes.
+    /// The SDK's exporter with defaults.
     pub fn stock(transport: Transport) -> Self {
         Self { kind: ExporterKind::Stock, transport }
     }
 
-    /// The SDK's own with a long queue and much patience.
+    /// The SDK's exporter with a long queue and many retries.
     pub fn tuned(transport: Transport) -> Self {
         Self { kind: ExporterKind::StockTuned, transport }
     }
 
-    /// Ours.
+    /// Our exporter.
     pub fn ours(durability: Durability, transport: Transport) -> Self {
         Self { kind: ExporterKind::Ours(durability), transport }
     }
 
-    /// Whether goals are set for it.
+    /// Whether it has goals.
     pub fn is_ours(self) -> bool {
         matches!(self.kind, ExporterKind::Ours(_))
     }
 }
 
 impl Transport {
-    /// Both.
+    /// Both transports.
     pub const ALL: [Self; 2] = [Self::Grpc, Self::Http];
 }
 

@@ -1,4 +1,4 @@
-//! A case: what was asked, what was answered, and whether our answer is the same.
+//! A case: its input, the recorded result, and whether our result is the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,10 +7,10 @@ use serde::Deserialize;
 
 use super::CaseAnswer;
 
-/// Cases that are meant to come out otherwise: `differ` or `more` with a reason, and below it the cases.
+/// Cases with an intended difference: `differ` or `more` with a reason, and below it the cases.
 const LISTED: &str = include_str!("../../../data/verdicts-differ.txt");
 
-/// How many cases may differ on purpose. Those that only say more are the language's growth, and not counted.
+/// The upper bound of intended differences. Cases of `more` are extensions of the language, and not counted.
 const DIFFER_MAX: usize = 40;
 
 /// One line of `cases.jsonl`.
@@ -31,7 +31,7 @@ pub(super) struct VerdictCase {
     correct: Option<BTreeMap<String, serde_json::Value>>,
 }
 
-/// A case that is meant to come out otherwise.
+/// A case with an intended difference.
 #[derive(Debug)]
 pub(super) struct KnownDifference {
     pub(super) purpose: Purpose,
@@ -40,13 +40,13 @@ pub(super) struct KnownDifference {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Purpose {
-    /// What the predecessor refused has a meaning here.
+    /// The predecessor rejected it, and this language accepts it.
     More,
-    /// The answer is another one.
+    /// The result differs.
     Differ,
 }
 
-/// What has to come out; what is none is not judged.
+/// The expected result; a field that is none is not checked.
 #[derive(Debug, Default)]
 struct ExpectedAnswer {
     is_refused: Option<bool>,
@@ -56,7 +56,7 @@ struct ExpectedAnswer {
     observed: Option<Vec<String>>,
 }
 
-/// The list.
+/// Parses the list.
 pub(super) fn listed() -> Result<BTreeMap<String, KnownDifference>> {
     let mut listed = BTreeMap::new();
     let mut group = None;
@@ -84,7 +84,7 @@ pub(super) fn listed() -> Result<BTreeMap<String, KnownDifference>> {
 }
 
 impl VerdictCase {
-    /// What was asked, in one line.
+    /// Returns the input of the case, in one line.
     pub(super) fn question(&self) -> String {
         let trace = self.trace.as_deref().unwrap_or("no trace");
         let selector = self.selector.as_deref().unwrap_or_default();
@@ -92,7 +92,7 @@ impl VerdictCase {
         format!("{trace} | {selector} | {}", what.map_or("", String::as_str))
     }
 
-    /// Whether the predecessor had no answer, or should have had none.
+    /// Whether the predecessor returned an error, or should have returned one.
     pub(super) fn is_an_error(&self) -> bool {
         let is_error = |error: &str| error != "no match";
         let correct = self.correct.as_ref().and_then(|correct| correct.get("error"));
@@ -100,7 +100,7 @@ impl VerdictCase {
             || correct.and_then(serde_json::Value::as_str).is_some_and(is_error)
     }
 
-    /// What is not as it has to be, in words.
+    /// Returns the differences from the expected result, as text.
     pub(super) fn differences(&self, answered: &CaseAnswer) -> Option<String> {
         let expected = self.expected();
         let mut found = Vec::new();
@@ -127,7 +127,7 @@ impl VerdictCase {
             }
         }
         for (id, passed) in expected.span_passed.iter().flatten() {
-            // Of many spans not all are told.
+            // Only some of many spans are reported.
             if answered.span_passed.get(id).is_some_and(|ours| ours != passed) {
                 found.push(format!("on {id}: {}, expected {passed}", !passed));
             }
@@ -182,12 +182,12 @@ impl VerdictCase {
     }
 }
 
-/// What is compared with a duration is shown as one, and rounded.
+/// A value that is compared with a duration is rendered as a duration, and rounded.
 fn is_rounded(observed: &str) -> bool {
     observed != "0" && source::parse_duration(observed).is_some()
 }
 
-/// Whether the value is the same, where it is the same for every span; whether there is none, where there should be none.
+/// Whether the value is the same, if it is the same for every span; or whether there is none, if none is expected.
 fn is_same_observed(ours: Option<&str>, theirs: &[String]) -> bool {
     match (ours, theirs) {
         (ours, []) => ours.is_none(),
@@ -199,10 +199,10 @@ fn is_same_observed(ours: Option<&str>, theirs: &[String]) -> bool {
     }
 }
 
-/// Values of which only the form differs are the same: the predecessor shows durations with a unit where we give
-/// nanoseconds, and texts of digits as numbers within lists.
+/// Whether two values differ only in their form: the predecessor renders durations with a unit where we return nanoseconds, and
+/// strings of digits as numbers within lists.
 fn is_same_value(ours: &str, theirs: &str) -> bool {
-    // What it shows of every value that it cannot store.
+    // The predecessor renders every value like this that it cannot store.
     if ours == theirs || theirs == "unsupported value type" {
         return true;
     }

@@ -1,4 +1,4 @@
-//! A trace as the predecessor had it, and a case asked of it.
+//! A trace in the form that the predecessor had, and the evaluation of a case on it.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -28,15 +28,15 @@ pub(super) struct TraceStage {
     ids: Vec<String>,
 }
 
-/// What came out of a case.
+/// The result of a case.
 #[derive(Debug, Default)]
 pub(super) struct CaseAnswer {
-    /// Why the selector, or what was to be resolved, was not taken.
+    /// The error that rejected the selector or the expression.
     pub(super) refusal: Option<String>,
     pub(super) matched: BTreeSet<String>,
     pub(super) count: u64,
     pub(super) passed: bool,
-    /// Why not.
+    /// The reason why it did not pass.
     pub(super) reason: String,
     pub(super) span_passed: BTreeMap<String, bool>,
     /// The left side of the assertion, or the expression, on the first span.
@@ -68,7 +68,7 @@ struct Header {
 }
 
 impl TraceStage {
-    /// All traces of the folder, by the names of their files.
+    /// Loads all traces of the folder, by file name.
     pub(super) fn load_all(folder: &Path) -> Result<BTreeMap<String, Self>> {
         let path = folder.join("triggers.json");
         let triggers = fs::read_to_string(&path)
@@ -95,9 +95,9 @@ impl TraceStage {
         let resource = trace.resource(ResourceData::default())?;
         let scope = trace.scope(ScopeData::default())?;
         let mut top = SpanData::new(trigger_id, None, "Tracetest trigger");
-        // It has none, so that it is of no kind that anybody asks for.
+        // The predecessor's trigger span has no kind, so it gets one that no selector matches.
         top.kind = Kind::Other(i32::MAX);
-        // What it says of itself besides is what every span says, and the answer.
+        // Its other attributes are those of every span, and the response.
         let service = span.attributes.get("service.name").cloned().unwrap_or_default();
         top.attributes = vec![("service.name".to_owned(), Value::Str(service))];
         trace.push(resource, scope, top)?;
@@ -105,7 +105,7 @@ impl TraceStage {
             let resource = trace.resource(span.resource().to_data())?;
             let scope = trace.scope(span.scope().to_data())?;
             let mut data = span.to_data();
-            // With several roots the ids of their parents stay as they were sent.
+            // With several roots the parent ids stay as they were sent.
             if roots == 1 && data.parent.is_none() {
                 data.parent = Some(trigger_id);
             }
@@ -133,20 +133,20 @@ impl TraceStage {
     }
 }
 
-/// The moment and the chance of every case.
+/// The time and the random seed of every case.
 const SEED: Seed = Seed { now: Timestamp::from_nanos(1_760_000_000_000_000_000), random: [42; 32] };
 
+/// Evaluates a case on its trace.
 pub(super) fn ask(
     case: &VerdictCase,
     stages: &mut BTreeMap<String, TraceStage>,
-/// Asks a case of its trace.
 ) -> Result<CaseAnswer> {
     let (Some(trace), Some(selector)) = (&case.trace, &case.selector) else {
         return Ok(without_a_run(case));
     };
     let stage = stages.get(trace).with_context(|| format!("there is no trace `{trace}`"))?;
     let mut answered = CaseAnswer::default();
-    // Whether a span is selected is told by an assertion that fails on it alone.
+    // An assertion that fails on one span only shows whether that span is selected.
     let probes: Vec<_> = stage.ids.iter().map(|id| format!("id != \"{id}\"")).collect();
     let judgement = match stage.judge(&document(selector, &probes, None)) {
         Ok(judgement) => judgement,
@@ -199,13 +199,13 @@ fn ask_assertion(stage: &TraceStage, selector: &str, assertion: &str, answered: 
     }
 }
 
-/// The value of an expression on the first span that is selected.
+/// Returns the value of an expression on the first selected span.
 fn value(stage: &TraceStage, selector: &str, expression: &str) -> Option<String> {
     let judgement = stage.judge(&document(selector, &[], Some(expression))).ok()?;
     judgement.outputs.into_iter().next().and_then(|output| output.value)
 }
 
-/// An expression that is resolved before there is a trace, as in a text of a trigger.
+/// Resolves an expression without a trace, as in the text of a trigger.
 fn without_a_run(case: &VerdictCase) -> CaseAnswer {
     let expression = case.expression.as_deref().unwrap_or_default();
     let mut document = document("span[]", &[], None);
@@ -249,7 +249,7 @@ fn document(selector: &str, assertions: &[String], output: Option<&str>) -> serd
     })
 }
 
-/// The plan of a document, written as JSON, which is YAML too; or its first mistake.
+/// Compiles a document, written as JSON, which is valid YAML too; or returns its first diagnostic.
 fn compile(document: &serde_json::Value) -> Result<lang::Plan, String> {
     let (plans, diagnostics) = lang::plans(&Text::new("case.yaml", document.to_string()));
     let is_error = |diagnostic: &&Diagnostic| diagnostic.severity == Severity::Error;
@@ -265,7 +265,7 @@ fn vars() -> Vars {
     Vars { variables, ..Vars::default() }
 }
 
-/// What stands before the comparator, if one stands there outside of quotes.
+/// Returns the text before the comparator, if there is one outside of quotes.
 fn left_side(assertion: &str) -> Option<&str> {
     let (mut quote, mut before) = (None, ' ');
     for (at, c) in assertion.char_indices() {
@@ -300,7 +300,7 @@ fn answer(response: &TriggerResponse, span: &TriggerSpan) -> Result<Answer> {
     }))
 }
 
-/// A span's id as the cases have it.
+/// Returns a span's id in the notation of the cases.
 fn name_of(id: &str) -> String {
     let is_trigger = SpanId::from_bytes(TRIGGER.1).is_some_and(|trigger| trigger.to_string() == id);
     if is_trigger { TRIGGER.0.to_owned() } else { id.to_owned() }

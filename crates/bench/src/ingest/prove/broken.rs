@@ -1,4 +1,4 @@
-//! Requests that are broken, thrown by their numbers.
+//! Malformed requests, generated from their numbers.
 
 use std::io::Write;
 
@@ -18,9 +18,9 @@ use prost::Message;
 use super::super::load::{RUNS, trace_of};
 use crate::{decode, lang::chance::Dice};
 
-/// No body grows beyond this by being broken.
+/// The upper bound of a mutated body.
 const BODY_BYTES_MAX: usize = 64 * 1024;
-/// One request in so many is no HTTP.
+/// One request in this number is not HTTP.
 const RAW_ONE_IN: usize = 100;
 
 const SIGNALS: [&str; 3] = ["traces", "logs", "metrics"];
@@ -33,7 +33,7 @@ const TYPES: [&str; 9] = [
 const PACKINGS: [&str; 6] = ["gzip", "zstd", "identity", "br", "", "gzip, gzip"];
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
-/// Exports that are right: for each signal some in protobuf and some in JSON.
+/// Valid exports: for each signal some in protobuf and some in JSON.
 pub(super) struct Pool {
     protobuf: [Vec<Vec<u8>>; 3],
     json: [Vec<Vec<u8>>; 3],
@@ -62,7 +62,7 @@ impl Pool {
             let mut request = ExportTraceServiceRequest::decode(bytes.as_slice())?;
             let scopes = request.resource_spans.iter_mut().flat_map(|it| &mut it.scope_spans);
             for (number, span) in scopes.flat_map(|scope| &mut scope.spans).enumerate() {
-                // Some of it is a run's, the rest is foreign.
+                // A third of the spans belong to a run, the rest are foreign.
                 if number % 3 == 0 {
                     span.trace_id = trace_of(run).as_bytes().to_vec();
                 }
@@ -90,7 +90,7 @@ const LOGS_JSON: &str = r#"{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"timeU
 const METRICS_JSON: &str = r#"{"resourceMetrics":[{"scopeMetrics":[{"metrics":[{"name":"m","sum":{"dataPoints":[{"asInt":"1"}]}}]}]}]}"#;
 
 impl Broken {
-    /// The request with this number.
+    /// Generates the request with this number.
     pub(super) fn throw(number: u64, pool: &Pool) -> Self {
         let mut dice = Dice::new(number);
         if dice.once_in(RAW_ONE_IN) {
@@ -166,7 +166,7 @@ fn http(dice: &mut Dice, pool: &Pool) -> Request {
     }
 }
 
-/// What is no HTTP, or was before it was broken.
+/// Bytes that are not HTTP, or were before the mutation.
 fn raw(dice: &mut Dice, pool: &Pool) -> Vec<u8> {
     let body = one_of(dice, &pool.protobuf[0]);
     let mut raw = match dice.below(3) {
@@ -186,7 +186,7 @@ fn raw(dice: &mut Dice, pool: &Pool) -> Vec<u8> {
 }
 
 fn signal(dice: &mut Dice) -> usize {
-    // Traces are looked into most, so most are traces.
+    // The receiver parses traces most, so most requests are traces.
     dice.below(5).saturating_sub(2)
 }
 
@@ -217,7 +217,7 @@ fn zstd(message: &[u8]) -> std::io::Result<Vec<u8>> {
     zstd::bulk::compress(message, 1)
 }
 
-/// Changes some of it.
+/// Mutates some bytes.
 fn mutate(dice: &mut Dice, bytes: &mut Vec<u8>, pool: &Pool) {
     for _ in 0..=dice.below(4) {
         let at = dice.below(bytes.len() + 1);

@@ -1,4 +1,4 @@
-//! Who sends what is broken, and hears what is said to it.
+//! Sends malformed requests, and reads the responses.
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
@@ -15,7 +15,7 @@ use super::{
     broken::{Broken, Request},
 };
 
-/// A connection of each kind, made again when the last one has ended.
+/// A connection of each kind, reopened when the last one has ended.
 pub(super) struct Senders {
     port: u16,
     http1: Option<http1::SendRequest<Full<Bytes>>>,
@@ -28,7 +28,7 @@ impl Senders {
         Self { port, http1: None, http2: None, connections: JoinSet::new() }
     }
 
-    /// Whether it was taken. An error is no answer.
+    /// Sends a request. Returns whether it was accepted. An error means that there is no response.
     pub(super) async fn send(&mut self, broken: Broken) -> Result<bool> {
         while self.connections.try_join_next().is_some() {}
         match broken {
@@ -54,7 +54,7 @@ impl Senders {
                 let body = body.collect().await.context("the answer broke off")?;
                 let trailers = body.trailers().cloned().unwrap_or_default();
                 let status = head.headers.get("grpc-status").or(trailers.get("grpc-status"));
-                // What says that it is no call is answered as what it says it is.
+                // A request that declares another content type gets a response of that type.
                 ensure!(status.is_some() || !head.status.is_success(), "no status");
                 Ok(status.is_some_and(|status| status == "0"))
             }
@@ -63,7 +63,7 @@ impl Senders {
 
     async fn send_raw(&self, bytes: &[u8]) -> Result<bool> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port)).await?;
-        // The receiver may hang up while this is being said, and need not hear all of it.
+        // The receiver may close the connection while this is being sent, and need not read all of it.
         stream.write_all(bytes).await.ok();
         stream.shutdown().await.ok();
         let mut said = Vec::new();
@@ -72,7 +72,7 @@ impl Senders {
     }
 
     async fn http1(&mut self) -> Result<&mut http1::SendRequest<Full<Bytes>>> {
-        // A connection that the receiver closes after an answer is known to be closed a moment later.
+        // A connection that the receiver closes after a response shows as closed a moment later.
         if let Some(open) = &mut self.http1
             && open.ready().await.is_err()
         {
@@ -103,7 +103,7 @@ fn built(request: Request, before: &str) -> Result<http::Request<Full<Bytes>>> {
     let Request { method, path, headers, body } = request;
     let mut built = http::Request::builder().method(method).uri(format!("{before}{path}"));
     for (name, value) in headers {
-        // Text that is no header is sent as the bytes that it is.
+        // Text that is not a valid header value is sent as raw bytes.
         built = built.header(name, http::HeaderValue::from_bytes(value.as_bytes())?);
     }
     if before.is_empty() {

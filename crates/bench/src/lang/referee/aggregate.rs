@@ -1,4 +1,4 @@
-//! Aggregates, groups, gaps and self times: every way in which the selection may come out is tried.
+//! Aggregates, groups, gaps and self times: enumerates every possible result of the selection.
 
 use super::{
     clocks::shifts,
@@ -9,16 +9,16 @@ use super::{
     value::{RefereeValue, equal},
 };
 
-/// So many spans of which it is open whether they are selected; all subsets of them are tried.
+/// The upper bound of spans with an open selection; all their subsets are enumerated.
 const OPEN_SPANS_MAX: usize = 6;
-/// So many other hosts may work for a span; all that their clocks may show is tried.
+/// The upper bound of other hosts with children of a span; all possible offsets of their clocks are enumerated.
 const REMOTE_HOSTS_MAX: usize = 2;
 
 /// A group: its keys, and its spans.
 type Group = (Vec<Choice>, Vec<usize>);
 
 impl Court<'_> {
-    /// Every set of spans that the selection may come to, as far as spans at hand decide it; none where there are too many.
+    /// Returns every set of spans that the selection may select among the present spans; none where there are too many.
     fn subsets(&self, members: &[Member]) -> Option<Vec<Vec<usize>>> {
         let open = members.iter().filter(|it| **it == Member::Maybe).count();
         if open > OPEN_SPANS_MAX {
@@ -50,7 +50,7 @@ impl Court<'_> {
         subsets.iter().flat_map(|spans| self.summary(it, spans)).collect()
     }
 
-    /// What holds of an operand; where it is an aggregate with keys, of each of its groups.
+    /// Evaluates a predicate of an operand; for an aggregate with keys, of each of its groups.
     pub(super) fn in_groups(
         &self,
         operand: &Operand,
@@ -91,7 +91,7 @@ impl Court<'_> {
                 None => groups.push((key, vec![*span])),
             }
         }
-        // Of no group at all a comparison says what it says of no span.
+        // A comparison of no group evaluates like a comparison of no span.
         if groups.is_empty() {
             groups.push((Vec::new(), Vec::new()));
         }
@@ -114,7 +114,7 @@ impl Court<'_> {
         if is_undefined && truths.may_be(Truths::FALSE) {
             self.unsaid.set(Some(Unsaid::UndefinedInOneGroup));
         }
-        // A group to come may be undefined too.
+        // A later group may be undefined too.
         if self.is_complete {
             return truths;
         }
@@ -124,7 +124,7 @@ impl Court<'_> {
         truths.and(Truths::ANY)
     }
 
-    /// What is said of these spans, and where further ones may come, of them too.
+    /// Evaluates the aggregate of these spans, and where further spans may come, of those too.
     fn summary(&self, it: &Aggregate, spans: &[usize]) -> Vec<Choice> {
         let Some(operand) = &it.operand else { return vec![Choice::Absent] };
         let mut choices: Vec<Choice> = Vec::new();
@@ -132,10 +132,10 @@ impl Court<'_> {
             choices.extend(self.choices(operand, Focus { span: Some(*span), ..Focus::default() }));
         }
         if it.summary == Summary::Values {
-            // The different values are those that are there.
+            // The distinct values are the present ones.
             choices.retain(|choice| *choice != Choice::Absent);
         } else if choices.contains(&Choice::Absent) {
-            // One that has no value leaves all without one, whatever comes.
+            // One span without a value makes the aggregate absent, whatever spans come later.
             return vec![Choice::Absent];
         }
         let mut values = Vec::new();
@@ -158,14 +158,14 @@ impl Court<'_> {
         }
     }
 
-    /// Where a value is not one but a range, or not known: the least and the most of all.
+    /// Where a value is a range, or unknown: returns the minimum and the maximum.
     fn of_ranges(&self, it: &Aggregate, operand: &Operand, choices: &[Choice]) -> Vec<Choice> {
         let known: Vec<&RefereeValue> = choices
             .iter()
             .filter_map(|choice| if let Choice::Value(value) = choice { Some(value) } else { None })
             .collect();
         match it.summary {
-            // Values that differ share none, whatever the others are.
+            // If known values differ, there is no common value, whatever the others are.
             Summary::Value if known.iter().any(|value| !equal(value, known[0])) => {
                 return vec![Choice::Absent];
             }
@@ -223,7 +223,7 @@ impl Court<'_> {
         if may_lack { vec![range, Choice::Absent] } else { vec![range] }
     }
 
-    /// From the end of the one span to the start of the other.
+    /// Evaluates the gap from the end of the first span to the start of the second.
     pub(super) fn gap(&self, from: &Part, to: &Part, focus: Focus<'_>) -> Vec<Choice> {
         let (first, second) = (self.select_part(from, focus), self.select_part(to, focus));
         let mut choices = Vec::new();
@@ -262,7 +262,7 @@ impl Court<'_> {
         Choice::Range(add(least, f64::NEG_INFINITY), add(most, f64::INFINITY))
     }
 
-    /// The part of a span in which none of its children is, for all that clocks allow.
+    /// Evaluates the part of a span that none of its children covers, for all possible clock offsets.
     pub(super) fn self_time(&self, span: usize) -> Vec<Choice> {
         let here = &self.spans[span];
         let Some(end) = here.end else { return vec![Choice::Lacking] };
@@ -281,7 +281,7 @@ impl Court<'_> {
             return vec![Choice::Any];
         }
         let mut range: Option<(i128, i128)> = None;
-        // In either order, since a clock may also be held by one that comes behind it.
+        // In both orders, since a later host may bound a clock too.
         for _ in 0..hosts.len().max(1) {
             hosts.reverse();
             for way in self.ways(span, &hosts, &children) {
@@ -305,7 +305,7 @@ impl Court<'_> {
         vec![Choice::Range(low as f64, high as f64)]
     }
 
-    /// The ways in which the clocks of these hosts may stand to the clock of the span, as far as it matters to it.
+    /// Returns the relevant combinations of offsets of these hosts' clocks to the clock of the span.
     fn ways(&self, span: usize, hosts: &[usize], children: &[usize]) -> Vec<Vec<i128>> {
         let here = self.clocks.host(span);
         let edges = |index: &usize| {
@@ -322,7 +322,7 @@ impl Court<'_> {
             let moved: Vec<i128> = of_host.iter().flat_map(edges).collect();
             let mut next = Vec::new();
             for way in ways {
-                // What is fixed already: the span, its children of its own host, and those of hosts before.
+                // The fixed times: the span, its children on its own host, and those of earlier hosts.
                 let mut fixed: Vec<i128> = edges(&span).collect();
                 for child in children {
                     let of = self.clocks.host(*child);
@@ -371,13 +371,13 @@ fn is_same(left: &[Choice], right: &[Choice]) -> bool {
         })
 }
 
-/// Whether two values are one where there are many: a text that holds a number is another than the number.
+/// Whether two values count as one distinct value: a text that holds a number differs from the number.
 fn is_one(left: &RefereeValue, right: &RefereeValue) -> bool {
     let is_text = |value: &RefereeValue| matches!(value, RefereeValue::Text(_));
     is_text(left) == is_text(right) && equal(left, right)
 }
 
-/// How much of a stretch none of the others covers.
+/// Returns the length of an interval that the others do not cover.
 fn uncovered((start, end): (i128, i128), mut covers: Vec<(i128, i128)>) -> i128 {
     covers.sort_unstable();
     let (mut here, mut free) = (start, 0);
@@ -431,7 +431,7 @@ fn summarize(summary: Summary, values: &[RefereeValue]) -> Choice {
     }
 }
 
-/// Where the least value stands that so many per cent of all do not exceed.
+/// Returns the index of the smallest value that this percentage of all values do not exceed.
 fn rank(percent: u8, number: usize) -> usize {
     (usize::from(percent) * number).div_ceil(100).max(1) - 1
 }
@@ -460,15 +460,15 @@ fn sum(values: &[RefereeValue]) -> Choice {
     })
 }
 
-/// Whether a span may be without it; every span has a time, also one that does not say so.
+/// Whether a span may lack the operand; every span has times, even one that does not report them.
 fn may_be_absent(operand: &Operand) -> bool {
     !matches!(operand, Operand::Property(_))
 }
 
-/// What a summary may come to, now that further spans may come.
+/// Returns the possible values of a summary when further spans may come.
 fn later(summary: Summary, now: Choice) -> Vec<Choice> {
     match (summary, now) {
-        // Values that differ will go on to differ.
+        // Different values stay different.
         (Summary::Value, now) => vec![now, Choice::Absent],
         (Summary::Values, Choice::Value(RefereeValue::List(items))) => {
             vec![Choice::AtLeast(items)]

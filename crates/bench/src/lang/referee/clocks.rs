@@ -1,7 +1,7 @@
-//! Which offsets between the clocks of hosts causality allows, and what holds for them.
+//! The offsets between host clocks that causality allows, and the relations that hold for them.
 //!
-//! A clock's offset is what has to be added to its times to get the true ones. Each rule bounds the difference of two
-//! offsets from above; all bounds together are closed over every way from host to host.
+//! A clock's offset is the amount that has to be added to its times to get the true ones. Each rule gives an upper bound of the
+//! difference of two offsets; the bounds are closed transitively over all paths between hosts.
 
 use std::collections::HashMap;
 
@@ -10,13 +10,13 @@ use super::{
     truth::{Member, Truths},
 };
 
-/// What may be far beyond every time of a trace stands for "no bound".
+/// A value far beyond every time of a trace, for "no bound".
 const UNBOUNDED: i128 = i128::MAX / 8;
 
 #[derive(Debug)]
 pub(super) struct Clocks {
     host_of: Vec<usize>,
-    /// By two hosts: the most that the offset of the first may be beyond the offset of the second.
+    /// By two hosts: the upper bound of the offset of the first minus the offset of the second.
     most: Vec<Vec<i128>>,
 }
 
@@ -47,7 +47,7 @@ impl Clocks {
             let caller = &spans[parent];
             // A parent starts before its child.
             bound(above, below, i128::from(span.start) - i128::from(caller.start));
-            // A server works while its client waits, unless the client gave up.
+            // A server works while its client waits, unless the client failed.
             let is_call = caller.kind == RefereeKind::Client && span.kind == RefereeKind::Server;
             if let (true, Some(waited), Some(served)) = (is_call, caller.end, span.end)
                 && !has_failed(caller)
@@ -60,7 +60,7 @@ impl Clocks {
         Self { host_of, most }
     }
 
-    /// Whether no offsets at all are allowed.
+    /// Whether no offsets at all satisfy the bounds.
     pub(super) fn contradict(&self) -> bool {
         self.most.iter().enumerate().any(|(host, row)| row[host] < 0)
     }
@@ -73,8 +73,8 @@ impl Clocks {
         self.host_of[span]
     }
 
-    /// The least and the most that has to be added to times of the first span before they compare with times of the
-    /// second; none where there is no bound.
+    /// Returns the minimum and the maximum shift of the first span's times for a comparison with times of the second; none where
+    /// there is no bound.
     pub(super) fn shift(&self, first: usize, second: usize) -> (Option<i128>, Option<i128>) {
         self.shift_of_hosts(self.host_of[first], self.host_of[second])
     }
@@ -88,8 +88,8 @@ impl Clocks {
         (bound(self.most[second][first]).map(|most| -most), bound(self.most[first][second]))
     }
 
-    /// What a relation of two spans comes to for the allowed shifts of the first span's times: it can only change where two
-    /// of the times meet, so it is tried there, beside there, and at the bounds.
+    /// Evaluates a relation of two spans for the allowed shifts of the first span's times: it can only change where two times
+    /// coincide, so it is evaluated there, beside there, and at the bounds.
     pub(super) fn relation(
         &self,
         first: usize,
@@ -104,17 +104,17 @@ impl Clocks {
         truths
     }
 
+    /// Whether the first span starts before the second one.
     pub(super) fn starts_before(
         &self,
         spans: &[RefereeSpan],
         first: usize,
         second: usize,
-    /// Whether the first span starts before the second one.
     ) -> Member {
         let start = |span: usize| i128::from(spans[span].start);
         let (a, b) = (start(first), start(second));
         let (least, most) = self.shift(first, second);
-        // At the bound of an interval both may start at once; a parent is then still the first.
+        // At the bound of an interval both may start at the same time; a parent is still the first then.
         let always = most.is_some_and(|most| a + most <= b) && least != Some(b - a);
         let never = least.is_some_and(|least| a + least >= b);
         match (always, never) {
@@ -125,7 +125,7 @@ impl Clocks {
     }
 }
 
-/// The shifts within the bounds where something may change.
+/// Returns the shifts within the bounds where a relation may change.
 pub(super) fn shifts(
     (least, most): (Option<i128>, Option<i128>),
     [moved, fixed]: [&[i128]; 2],

@@ -2,7 +2,7 @@
 
 use super::value::RefereeValue;
 
-/// Something that holds or does not hold.
+/// A statement that evaluates to true, false or undefined.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RefereeStatement {
     And(Box<RefereeStatement>, Box<RefereeStatement>),
@@ -11,7 +11,7 @@ pub(super) enum RefereeStatement {
     Compare(Comparison),
     Between(Operand, RefereeValue, RefereeValue),
     Exists(Operand),
-    /// The negation that an operator has of its own: `not exists`, `not in`, `not between`.
+    /// The negation that is part of an operator: `not exists`, `not in`, `not between`.
     Without(Box<RefereeStatement>),
     Event(Option<Box<RefereeStatement>>),
     Link(Option<Box<RefereeStatement>>),
@@ -66,11 +66,11 @@ pub(super) struct SelectorSubject {
     pub(super) selection: Selection,
 }
 
-/// A union of ways through the tree.
+/// A selection: a union of paths through the tree.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Selection(pub(super) Vec<Part>);
 
-/// A way through the tree; the combinator of a first step counts only behind `self` or in `:has(…)`.
+/// A path through the tree; the combinator of a first step counts only behind `self` or in `:has(…)`.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Part {
     pub(super) from_self: bool,
@@ -166,7 +166,7 @@ pub(super) enum ValueFilter {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Aggregate {
     pub(super) summary: Summary,
-    /// What is taken of each span; a count takes none.
+    /// The operand that is evaluated for each span; a count has none.
     pub(super) operand: Option<Operand>,
     pub(super) selection: Selection,
     pub(super) keys: Vec<Operand>,
@@ -184,7 +184,7 @@ pub(super) enum Summary {
     Percentile(u8),
 }
 
-/// What one case asks: a claim, or an assertion of each span of a selection.
+/// The question of one case: a claim, or an assertion about each span of a selection.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Question {
     Claim(RefereeStatement),

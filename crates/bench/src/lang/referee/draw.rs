@@ -1,4 +1,4 @@
-//! Random documents about a trace: their names and values are those that the trace may have.
+//! Random documents about a trace, with names and values that the trace may have.
 
 mod span;
 
@@ -24,16 +24,16 @@ const ORDERS: [Operator; 6] = [
 ];
 const EQUALITIES: [Operator; 2] = [Operator::Equal, Operator::Unequal];
 
-/// Draws documents about one trace.
+/// Generates documents about one trace.
 pub(super) struct Author<'a> {
     pub(super) dice: &'a mut Dice,
     pub(super) drawn: RuleChoice,
     pub(super) spans: &'a [RefereeSpan],
-    /// Whether a trace of several hosts is asked for the order of its spans.
+    /// Whether documents may query the order of spans in a trace of several hosts.
     pub(super) may_order: bool,
 }
 
-/// Draws something to ask of a trace.
+/// Generates a question about a trace.
 pub(super) fn question(dice: &mut Dice, drawn: RuleChoice, spans: &[RefereeSpan]) -> Question {
     let is_one_host = spans.iter().all(|span| span.host == spans[0].host);
     let may_order = is_one_host || drawn.has(RefereeRule::OrderAcrossHosts);
@@ -61,7 +61,7 @@ impl Author<'_> {
         }
     }
 
-    /// A statement about the whole trace.
+    /// Generates a statement about the complete trace.
     fn claim(&mut self, depth: usize) -> RefereeStatement {
         if depth > 0 && self.dice.once_in(4) {
             let left = Box::new(self.claim(depth - 1));
@@ -156,7 +156,7 @@ impl Author<'_> {
         }
     }
 
-    /// Something that is a text, and texts that it may be.
+    /// Generates a text operand, and texts that it may equal.
     fn of_texts(&mut self) -> (Operand, Vec<&'static str>) {
         match self.dice.below(3) {
             0 => (Operand::Property(Property::Service), vec!["s0", "s1", "s2"]),
@@ -201,12 +201,12 @@ impl Author<'_> {
             _ => (Operand::Property(Property::Duration), self.duration()),
         };
         let keys = if self.dice.once_in(5) { vec![self.key()] } else { Vec::new() };
-        // The reference does not say how an average is rounded.
+        // The reference does not define how an average is rounded.
         let operators = if summary == Summary::Avg { &ORDERS[2..] } else { &ORDERS };
         self.compared(aggregate(summary, Some(of), selection, keys), operators, value)
     }
 
-    /// A duration, often one that a span has.
+    /// Generates a duration, often the duration of a span.
     fn duration(&mut self) -> RefereeValue {
         let span = &self.spans[self.dice.below(self.spans.len())];
         let length = span.end.map(|end| i128::from(end) - i128::from(span.start));
@@ -222,7 +222,7 @@ impl Author<'_> {
         self.compared(Operand::Gap(from, to), &ORDERS, duration)
     }
 
-    /// A part that often means one span.
+    /// Generates a part that often selects one span.
     fn one_name(&mut self) -> Part {
         let mut conditions = vec![self.equals(Property::Name)];
         if self.dice.once_in(2) {
@@ -283,7 +283,7 @@ impl Author<'_> {
         let relation = self.choose(&relations);
         let (mut left, mut right) = (self.subject(), self.subject());
         if !self.drawn.has(RefereeRule::Pair) {
-            // Two names have no span in common.
+            // No span has two names.
             let names = [["a", "b"], ["b", "c"], ["d", "a"]][self.dice.below(3)];
             for (subject, name) in [(&mut left, names[0]), (&mut right, names[1])] {
                 let named = RefereeStatement::Compare(Comparison {
@@ -366,7 +366,7 @@ impl Author<'_> {
         step
     }
 
-    /// A statement about what is around the span that is spoken of.
+    /// Generates a statement about the surroundings of the current span.
     fn of_self(&mut self, depth: usize) -> RefereeStatement {
         let mut around = self.part(0);
         around.from_self = true;

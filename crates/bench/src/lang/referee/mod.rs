@@ -1,12 +1,12 @@
-//! `cargo xtask prove referee`: the language beside a second reading of its reference.
+//! `cargo xtask prove referee`: compares the language with a second implementation of its reference.
 //!
-//! Documents (`draw`) and traces (`trace`) are drawn by chance, several hosts with clocks of their own included. Each
-//! question is answered by the language and, from the reference alone, by loops over all spans (`select`, `statement`,
-//! `operand`, `aggregate`), over all that clocks may show (`clocks`) and over all that may have been dropped or may
-//! still come (`truth`). Where the two differ, the document and the trace are made as small as they can be (`shrink`).
+//! Documents (`draw`) and traces (`trace`) are generated at random, including several hosts with their own clocks. The language
+//! evaluates each question, and so does the referee, from the reference alone, by loops over all spans (`select`, `statement`,
+//! `operand`, `aggregate`), over all possible clock offsets (`clocks`) and over all data that may have been dropped or may still
+//! come (`truth`). Where the two differ, the document and the trace are shrunk as far as possible (`shrink`).
 //!
-//! Nothing here is shared with the evaluation of the language but its public interface. What the reference leaves open
-//! is not drawn, or taken as the careful reader takes it; `docs/language/reference.md` is the place to settle it.
+//! The referee shares nothing with the evaluation of the language except its public interface. Cases that the reference leaves
+//! open are not generated, or are read conservatively; `docs/language/reference.md` is the document that has to define them.
 
 mod aggregate;
 mod clocks;
@@ -41,29 +41,29 @@ use trace::RefereeSpan;
 
 const CASES: u64 = 100_000;
 const CASES_SHORT: u64 = 5_000;
-/// Questions that are asked of one trace.
+/// Questions about one trace.
 const QUESTIONS: usize = 8;
-/// Differences that are made small and shown, of each rule.
+/// Differences of each rule that are shrunk and shown.
 const SHOWN_MAX: u64 = 5;
 
-/// What is drawn only where it is asked for, so that a difference is told with the rule that it belongs to.
+/// Features that are generated only on request, so that a difference is reported with its rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RefereeRule {
-    /// What was dropped may have been what is said to be absent.
+    /// Dropped data may include data that appears absent.
     Dropped,
     /// A span without an end has no duration.
     NoEnd,
-    /// A client that failed did not wait for its server.
+    /// A failed client did not wait for its server.
     FailedClient,
     /// The order of spans, and self times, between hosts.
     OrderAcrossHosts,
-    /// A path or pattern that finds nothing is as an absent attribute.
+    /// A path or pattern without a match is like an absent attribute.
     NothingFound,
-    /// A pair is two spans.
+    /// A pair consists of two different spans.
     Pair,
-    /// The values of groups contain, or are in, a list.
+    /// The values of groups contain a list, or are in a list.
     GroupValues,
-    /// A key that is there twice has one answer.
+    /// A repeated key has one value.
     RepeatedKey,
 }
 
@@ -78,7 +78,7 @@ const RULES: [RefereeRule; 8] = [
     RefereeRule::RepeatedKey,
 ];
 
-/// Which rules a case is drawn with.
+/// The rules with which a case is generated.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum RuleChoice {
     Plain,
@@ -105,7 +105,7 @@ impl RuleChoice {
         every[(number % every.len() as u64) as usize]
     }
 
-    /// Whether something may be open of a complete trace besides the order of spans of two hosts.
+    /// Whether a complete trace may leave more open than the order of spans of two hosts.
     fn has_doubt(self) -> bool {
         [RefereeRule::Dropped, RefereeRule::NoEnd, RefereeRule::OrderAcrossHosts]
             .iter()
@@ -121,7 +121,7 @@ impl RuleChoice {
     }
 }
 
-/// What is asked of a trace.
+/// A question about a trace.
 #[derive(Clone, Debug)]
 struct RefereeCase {
     spans: Vec<RefereeSpan>,
@@ -129,45 +129,45 @@ struct RefereeCase {
     question: Question,
 }
 
-/// What else there is of a trace.
+/// The rest of a trace.
 #[derive(Clone, Debug)]
 enum Rest {
     /// The trace is complete.
     None,
-    /// The trace is a part, and anything may still come: presence decides, absence does not.
+    /// The trace is partial, and any span may still come: presence decides, absence does not.
     Unknown,
-    /// The trace is a part, and this will come: what is decided now has to be true then.
+    /// The trace is partial, and these spans will come: a decision now has to be true then.
     Known(Vec<RefereeSpan>),
 }
 
-/// How the two readings differ.
+/// A difference between the two evaluations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Difference {
-    /// None where the language refuses the document.
+    /// None where the language rejects the document.
     language: Option<Verdict>,
     referee: Verdict,
 }
 
-/// What came of the cases with one set of rules.
+/// The results of the cases with one set of rules.
 #[derive(Clone, Debug, Default)]
 struct RefereeTally {
     asked: u64,
     decided: u64,
-    /// Of which the referee says nothing.
+    /// Cases without a verdict of the referee.
     left_out: Vec<(Unsaid, u64)>,
-    /// One passes what the other fails.
+    /// One passes and the other fails.
     opposite: u64,
-    /// The language decides what the referee leaves open.
+    /// The language decides, and the referee leaves the case open.
     rash: u64,
-    /// The language leaves open what the referee decides, though nothing is in doubt.
+    /// The language leaves the case open, and the referee decides, although there is no doubt.
     timid: u64,
-    /// The language leaves open what the referee decides by trying all that dropped data, clocks or spans to come may be: that
-    /// is coarser, and no verdict is wrong.
+    /// The language leaves the case open, and the referee decides by enumerating all possibilities of dropped data, clocks or
+    /// later spans: the language is coarser, and no verdict is wrong.
     coarse: u64,
     refused: u64,
 }
 
-/// Proves with many cases; with `--short` with few, with `--cases N` with so many; `--seed N` plays one again.
+/// Runs many cases; with `--short` few, with `--cases N` N cases; `--seed N` reproduces one.
 pub fn prove(arguments: &[String]) -> Result<String> {
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
     let numbers = match words.as_slice() {
@@ -188,7 +188,7 @@ pub fn prove(arguments: &[String]) -> Result<String> {
     Ok(text)
 }
 
-/// The differences of so many cases, and how many verdicts were compared, as a test asks for them.
+/// Returns the number of differences in this many cases, and the number of compared verdicts, for a test.
 pub fn differences(cases: u64) -> Result<(u64, u64)> {
     let tallies = play(0..cases)?;
     let differences = tallies.iter().map(|(_, tally)| tally.differences()).sum();
@@ -220,7 +220,7 @@ fn play(numbers: Range<u64>) -> Result<Vec<(RuleChoice, RefereeTally)>> {
     Ok(tallies)
 }
 
-/// Asks the questions of one trace, once of the complete trace and once while further spans may come.
+/// Evaluates the questions about one trace, once for the complete trace and once while further spans may come.
 fn play_one(number: u64, drawn: RuleChoice, tally: &mut RefereeTally) -> Result<()> {
     let mut dice = Dice::new(number.wrapping_mul(0x2545_f491_4f6c_dd1d));
     let spans = trace::draw(&mut dice, drawn);
@@ -243,7 +243,7 @@ fn play_one(number: u64, drawn: RuleChoice, tally: &mut RefereeTally) -> Result<
 }
 
 impl RefereeCase {
-    /// What the referee says, or why it says nothing.
+    /// Returns the verdict of the referee, or the reason why it has none.
     fn referee(&self) -> Result<Verdict, Unsaid> {
         let rest = if let Rest::Known(rest) = &self.rest { rest.as_slice() } else { &[] };
         let spans: Vec<RefereeSpan> = self.spans.iter().chain(rest).cloned().collect();
@@ -255,7 +255,7 @@ impl RefereeCase {
         court.unsaid.get().map_or(Ok(truths.verdict()), Err)
     }
 
-    /// What the language says; nothing where it refuses the document.
+    /// Returns the verdict of the language; none where it rejects the document.
     fn language(&self) -> Result<Option<Verdict>> {
         let json = trace::otlp(&self.spans).to_string();
         let traces = otlp::read(json.as_bytes())?;
@@ -264,7 +264,7 @@ impl RefereeCase {
         judge(&text, trace, matches!(self.rest, Rest::None)).map(|it| it.ok())
     }
 
-    /// Whether clocks of several hosts are in it, which may leave an order open.
+    /// Whether it contains clocks of several hosts, which may leave an order open.
     fn has_clocks(&self) -> bool {
         self.spans.windows(2).any(|pair| pair[0].host != pair[1].host)
     }
@@ -278,7 +278,7 @@ impl RefereeCase {
         let Rest::Known(rest) = &self.rest else {
             return Ok((language != Some(referee)).then_some(Difference { language, referee }));
         };
-        // What will come is not known yet, so it may be left open. What withholds something may leave open what was decided.
+        // Later spans are not known yet, so the case may be left open. A span with dropped data may reopen a decided case.
         let is_open = language == Some(Verdict::Inconclusive);
         let is_opened = referee == Verdict::Inconclusive && rest.iter().any(RefereeSpan::withholds);
         let is_same = language == Some(referee) || is_open || is_opened;
@@ -305,7 +305,7 @@ impl RefereeCase {
     }
 }
 
-/// The verdict of a document with one question, or why it is refused.
+/// Returns the verdict of a document with one question, or the reason for its rejection.
 fn judge(text: &str, trace: &Trace, is_complete: bool) -> Result<Result<Verdict, String>> {
     let (documents, mut found) = lang::read(&Text::new("test.yaml", text.to_owned()));
     let [Document::Test(test)] = documents.as_slice() else {
@@ -388,7 +388,7 @@ impl RefereeTally {
     }
 }
 
-/// A finding, at once: the table comes last.
+/// Prints a finding at once: the table comes last.
 #[expect(clippy::print_stderr, reason = "what is found is told before the table")]
 fn say(line: &str) {
     eprintln!("{line}");

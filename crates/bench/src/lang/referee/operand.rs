@@ -1,4 +1,4 @@
-//! What an operand may be worth, and how two such compare.
+//! The possible values of an operand, and the comparison of two operands.
 
 use super::{
     document::{Arithmetic, Operand, Operator, Property, Scope, ValueFilter},
@@ -8,22 +8,22 @@ use super::{
     value::{self, RefereeValue},
 };
 
-/// One thing that an operand may be worth.
+/// A possible value of an operand.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Choice {
     Value(RefereeValue),
     Absent,
-    /// A time that a span lacks: it does not exist, and what compares it is open.
+    /// A time that a span lacks: it does not exist, and a comparison with it is open.
     Lacking,
-    /// A number in this range, a duration in nanoseconds.
+    /// A number in this range; durations are in nanoseconds.
     Range(f64, f64),
-    /// A list that has these, and may have more.
+    /// A list that contains these items, and may contain more.
     AtLeast(Vec<RefereeValue>),
-    /// Anything at all, or absent.
+    /// Any value, or absent.
     Any,
 }
 
-/// What comparing comes to, for everything that both sides may be worth.
+/// Evaluates a comparison for all possible values of both sides.
 pub(super) fn compare(left: &[Choice], operator: Operator, right: &[Choice]) -> Truths {
     let mut truths = Truths::EMPTY;
     for one in left {
@@ -53,7 +53,7 @@ fn compare_choices(left: &Choice, operator: Operator, right: &Choice) -> Truths 
     }
 }
 
-/// What a list that may grow contains, it will contain.
+/// An item of a growing list stays in it.
 fn growing(now: Truths) -> Truths {
     if now == Truths::TRUE { now } else { now | Truths::OPEN }
 }
@@ -95,12 +95,12 @@ fn one(value: RefereeValue) -> Vec<Choice> {
 }
 
 impl Court<'_> {
+    /// Whether a filter may have no input: an absent attribute, or no JSON.
     pub(super) fn has_nothing_for(
         &self,
         of: &Operand,
         filter: &ValueFilter,
         focus: Focus<'_>,
-    /// Whether a filter may have nothing to look into: an attribute that is not there, or no JSON.
     ) -> bool {
         self.choices(of, focus).iter().any(|choice| match (choice, filter) {
             (Choice::Absent, _) => true,
@@ -122,7 +122,7 @@ impl Court<'_> {
                 None => vec![Choice::Absent],
             },
             Operand::Filter(of, filter) => {
-                // How many a path finds in an attribute that is not there.
+                // The reference does not define how many matches a path has in an absent attribute.
                 if let (ValueFilter::Length, Operand::Filter(of, path)) = (filter, &**of)
                     && self.has_nothing_for(of, path, focus)
                 {
@@ -130,7 +130,7 @@ impl Court<'_> {
                 }
                 let is_found = matches!(**of, Operand::Filter(..));
                 let filtered = |choice: Choice| match choice {
-                    // A path or pattern that finds nothing finds so many.
+                    // A path or pattern without a match has zero matches.
                     Choice::Absent if is_found && *filter == ValueFilter::Length => {
                         Choice::Value(RefereeValue::Int(0))
                     }
@@ -157,7 +157,7 @@ impl Court<'_> {
         }
     }
 
-    /// An attribute of the span, else of its resource; inside `event[…]` and `link[…]` one of those.
+    /// Returns an attribute of the span, else of its resource; inside `event[…]` and `link[…]` one of the event or link.
     fn attribute(&self, name: &str, focus: Focus<'_>) -> Choice {
         if let Some(item) = focus.item {
             return match (item, name) {
@@ -217,7 +217,7 @@ impl Court<'_> {
         }
     }
 
-    /// Of events and links: each one that has it.
+    /// Returns the possible values of a scoped attribute; for events and links, one for each that has it.
     pub(super) fn scoped(&self, scope: Scope, name: &str, index: usize) -> Vec<Choice> {
         let span = &self.spans[index];
         if matches!(scope, Scope::Resource | Scope::Library) && span.dropped_attributes > 0 {
@@ -265,7 +265,7 @@ pub(super) fn count(least: usize, most: usize) -> Choice {
     Choice::Range(least as f64, if most == usize::MAX { f64::INFINITY } else { most as f64 })
 }
 
-/// Of a key that is there twice the last value counts.
+/// For a repeated key the last value counts.
 fn find(attributes: &[(String, RefereeValue)], name: &str) -> Option<RefereeValue> {
     attributes.iter().rev().find(|(key, _)| key == name).map(|(_, value)| value.clone())
 }
@@ -278,7 +278,7 @@ fn of_resource(span: &RefereeSpan, name: &str) -> Option<RefereeValue> {
     }
 }
 
-/// What is not there where something was dropped may have been dropped.
+/// An absent value may have been dropped if values were dropped.
 fn held(found: Option<RefereeValue>, dropped: u32) -> Choice {
     match found {
         Some(value) => Choice::Value(value),
@@ -353,7 +353,7 @@ fn computed(left: &Choice, operator: Arithmetic, right: &Choice) -> Choice {
     result.map_or(Choice::Absent, Choice::Value)
 }
 
-/// A double that is a whole number is that number.
+/// Converts a double with an integer value to an integer.
 fn whole(value: &RefereeValue) -> RefereeValue {
     match value {
         RefereeValue::Double(double) if double.fract() == 0.0 && double.abs() < 1e18 => {

@@ -1,4 +1,4 @@
-//! Trees as the text of a test, in the two dialects of the grammar.
+//! Renders trees as the text of a test, in the two dialects of the grammar.
 
 use super::{
     document::{
@@ -9,7 +9,7 @@ use super::{
     value::RefereeValue,
 };
 
-/// Where a text stands.
+/// The context of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Dialect {
     Selector,
@@ -17,7 +17,7 @@ enum Dialect {
 }
 use Dialect::{Expression, Selector};
 
-/// A test that asks these.
+/// Renders a test with these questions.
 pub(super) fn document(questions: &[Question]) -> String {
     let mut text = String::from(
         "type: Test\nspec:\n  id: referee\n  name: referee\n  trigger: {type: http, httpRequest: {method: GET, url: \"http://127.0.0.1:1/\"}}\n",
@@ -67,7 +67,7 @@ fn statement(it: &RefereeStatement, dialect: Dialect) -> String {
         },
         RefereeStatement::Event(condition) => format!("event[{}]", inside(condition.as_deref())),
         RefereeStatement::Link(condition) => format!("link[{}]", inside(condition.as_deref())),
-        // What stands behind `has` reaches to the end, so it needs no parentheses.
+        // The operand of `has` reaches to the end, so it needs no parentheses.
         RefereeStatement::Has(of, predicate) => {
             format!("{} has {}", subject(of), statement(predicate, dialect))
         }
@@ -112,7 +112,7 @@ fn between(left: &Operand, [low, high]: [&RefereeValue; 2], dialect: Dialect, no
     format!("{} {not}between {low} and {high}", on_left(left, dialect))
 }
 
-/// On the left of a comparison in a selector an attribute is a bare name.
+/// Renders the left side of a comparison: in a selector an attribute is a bare name there.
 fn on_left(it: &Operand, dialect: Dialect) -> String {
     match (it, dialect) {
         (Operand::Attribute(name), Selector) => name.clone(),
@@ -206,7 +206,7 @@ fn grouped(it: &Selection) -> String {
     if it.0.len() == 1 { selection(it) } else { format!("({})", selection(it)) }
 }
 
-/// The text of a selector.
+/// Renders a selector.
 pub(super) fn selection(it: &Selection) -> String {
     let parts: Vec<_> = it.0.iter().map(part).collect();
     parts.join(", ")
@@ -236,7 +236,7 @@ fn symbol(combinator: Combinator) -> &'static str {
 }
 
 fn step(it: &SelectorStep) -> String {
-    // A condition beside others binds weaker than `or`, so each of several stands in parentheses where it needs them.
+    // Juxtaposed conditions bind weaker than `or`, so each of several is in parentheses where it needs them.
     let conditions: Vec<_> = it
         .conditions
         .iter()

@@ -1,4 +1,4 @@
-//! Which spans a selector means, by loops over all of them.
+//! Evaluates selectors by loops over all spans.
 
 use std::cell::Cell;
 
@@ -9,50 +9,50 @@ use super::{
     truth::{Member, Truths},
 };
 
-/// A trace that is judged.
+/// A trace under evaluation.
 #[derive(Debug)]
 pub(super) struct Court<'a> {
     pub(super) spans: &'a [RefereeSpan],
     pub(super) clocks: Clocks,
     /// Whether no further span can come.
     pub(super) is_complete: bool,
-    /// What was met of which no verdict follows.
+    /// The reason why no verdict follows, once one is found.
     pub(super) unsaid: Cell<Option<Unsaid>>,
 }
 
-/// What the reference says nothing of, or what is too large to be tried out: such a question is left out.
+/// Cases that the reference does not define, or that are too large to enumerate: such a question is skipped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Unsaid {
-    /// What holds where causality contradicts itself, such as a server that worked for longer than its client waited.
+    /// The truth where causality contradicts itself, for example when a server worked longer than its client waited.
     Contradiction,
-    /// Whether spans whose parent is not there are siblings.
+    /// Whether spans with an absent parent are siblings.
     SiblingsOfAbsentParent,
-    /// What a comparison of groups comes to that is undefined in one group and false in another.
+    /// The result of a comparison of groups that is undefined in one group and false in another.
     UndefinedInOneGroup,
-    /// `not` of what is false or undefined, or true or undefined: the language has one word for all that is open.
+    /// `not` of false-or-undefined, or of true-or-undefined: the language has one value for all open results.
     UndefinedBesideOpen,
-    /// What a least or greatest value comes to where the value of one span was dropped: the language takes it to be there.
+    /// A minimum or maximum where the value of one span was dropped: the language assumes that it is present.
     ExtremeOfDropped,
     /// Whether an attribute of the resource is open where attributes of the span were dropped.
     DroppedElsewhere,
-    /// In which group a span is whose key was dropped.
+    /// The group of a span with a dropped key.
     DroppedKey,
-    /// How much of its parent a child without an end takes.
+    /// How much of its parent a child without an end covers.
     ChildWithoutEnd,
-    /// Whether what a filter makes of an absent attribute, or a path of no JSON, exists.
+    /// Whether the result of a filter on an absent attribute, or of a path on a value that is not JSON, exists.
     FilterOfAbsent,
-    /// Too many spans of which it is open whether they are selected.
+    /// Too many spans with an open selection.
     OpenSpans,
-    /// Too many hosts that work for one span.
+    /// Too many remote hosts with children of one span.
     RemoteHosts,
 }
 
-/// What is spoken of where a statement stands.
+/// The scope in which a statement is evaluated.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Focus<'a> {
     pub(super) span: Option<usize>,
     pub(super) item: Option<Item<'a>>,
-    /// How many spans the selector of the spec matches, at least and at most.
+    /// The number of spans that the selector of the spec matches, minimum and maximum.
     pub(super) selected: Option<(usize, usize)>,
 }
 
@@ -73,7 +73,7 @@ impl<'a> Court<'a> {
         for part in &selection.0 {
             join(&mut all, &self.select_part(part, focus));
         }
-        // What may lose a span in one of its parts is not told apart from what may lose it in all.
+        // A selection that may lose a span in one of its parts is treated like one that may lose it in all.
         if !self.is_complete && selection.0.iter().any(may_shrink) {
             all.iter_mut().for_each(|it| *it = (*it).min(Member::Maybe));
         }
@@ -97,7 +97,7 @@ impl<'a> Court<'a> {
         from
     }
 
-    /// One step from each of the spans.
+    /// Evaluates one step from each of the spans.
     fn step(&self, from: &[Member], combinator: Combinator, step: &SelectorStep) -> Vec<Member> {
         let matched: Vec<_> = (0..self.spans.len()).map(|span| self.matches(span, step)).collect();
         let mut all = vec![Member::No; self.spans.len()];
@@ -155,7 +155,7 @@ impl<'a> Court<'a> {
         (0..self.spans.len()).filter(|child| self.spans[*child].parent == id).collect()
     }
 
-    /// The spans above one, the nearest first.
+    /// Returns the ancestors of a span, the nearest first.
     pub(super) fn above(&self, span: usize) -> Vec<usize> {
         let mut all = Vec::new();
         let mut here = span;
@@ -214,8 +214,8 @@ impl<'a> Court<'a> {
         if self.is_complete { next } else { next.min(Member::Maybe) }
     }
 
-    /// The order of positions: a span comes before what is below it, and siblings come in the order of their starts, each
-    /// with all that is below it.
+    /// The order of positions: a span comes before its descendants, and siblings come in the order of their starts, each with all
+    /// its descendants.
     fn comes_before(&self, first: usize, second: usize) -> Member {
         let way = |span: usize| {
             let mut way = self.above(span);
@@ -232,14 +232,14 @@ impl<'a> Court<'a> {
         }
     }
 
-    /// What a position picks.
+    /// Applies a position.
     fn at_position(&self, of: Vec<Member>, position: Option<Position>) -> Vec<Member> {
         let Some(position) = position else { return of };
         let pick = |span: usize| {
             if of[span] == Member::No {
                 return Member::No;
             }
-            // How many are before it, and behind it, at least and at most.
+            // The number of spans before it, and behind it, minimum and maximum.
             let (mut before, mut behind) = ((0, 0), (0, 0));
             for other in (0..of.len()).filter(|other| *other != span) {
                 let counted = |is: Member| {
@@ -274,7 +274,7 @@ fn join(all: &mut [Member], more: &[Member]) {
     }
 }
 
-/// Whether further spans may take a span from the selection, by its syntax alone.
+/// Whether further spans may remove a span from the selection, by its syntax alone.
 fn may_shrink(part: &Part) -> bool {
     part.steps.iter().any(|(combinator, step)| {
         *combinator == Combinator::Next

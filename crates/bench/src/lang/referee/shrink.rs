@@ -1,4 +1,4 @@
-//! The smallest case that still differs in the same way.
+//! Finds the smallest case that still differs in the same way.
 
 use anyhow::Result;
 
@@ -10,7 +10,7 @@ use super::{
     trace::RefereeSpan,
 };
 
-/// Tries what is smaller until nothing smaller differs in the same way.
+/// Tries smaller cases until none of them differs in the same way.
 pub(super) fn shrink(mut case: RefereeCase, difference: Difference) -> Result<RefereeCase> {
     loop {
         let mut smaller = None;
@@ -54,7 +54,7 @@ fn candidates(case: &RefereeCase) -> Vec<RefereeCase> {
     all
 }
 
-/// The span with one thing less.
+/// Returns the variants of a span with one element less.
 fn spans(span: &RefereeSpan) -> Vec<RefereeSpan> {
     let mut all = Vec::new();
     let mut with = |change: &dyn Fn(&mut RefereeSpan)| {

@@ -1,4 +1,4 @@
-//! What a statement says of a trace.
+//! Evaluates statements about a trace.
 
 use super::{
     document::{
@@ -31,13 +31,13 @@ impl Court<'_> {
         quantify(Quantifier::Every, items.chain(self.to_come()), Truths::UNDEFINED)
     }
 
-    /// Spans that may still come, of which everything may hold.
+    /// Returns the spans that may still come; any statement may hold for them.
     fn to_come(&self) -> impl Iterator<Item = (Member, Truths)> {
         let number = if self.is_complete { 0 } else { 2 };
         std::iter::repeat_n((Member::Maybe, Truths::ANY), number)
     }
 
-    /// How many are selected, at least and at most.
+    /// Returns the number of selected spans, minimum and maximum.
     pub(super) fn number(&self, members: &[Member]) -> (usize, usize) {
         let least = members.iter().filter(|it| **it == Member::Yes).count();
         let most = members.iter().filter(|it| **it != Member::No).count();
@@ -126,12 +126,12 @@ impl Court<'_> {
         if span.dropped_links > 0 { truths.or(Truths::OPEN) } else { truths }
     }
 
+    /// Evaluates a condition on one event or link.
     fn item(
         &self,
         condition: Option<&RefereeStatement>,
         item: Item<'_>,
         focus: Focus<'_>,
-    /// Whether everything holds for one event or link.
     ) -> Truths {
         let Some(condition) = condition else { return Truths::TRUE };
         self.statement(condition, Focus { item: Some(item), ..focus })
@@ -150,7 +150,7 @@ impl Court<'_> {
         };
         let choices = self.choices(left, focus);
         if let Operand::Scoped(Scope::Event | Scope::Link, _) = left {
-            // One of them is enough.
+            // One of them is sufficient.
             return choices.iter().map(exists).fold(Truths::FALSE, Truths::or);
         }
         choices.iter().map(exists).fold(Truths::EMPTY, |all, one| all | one)
@@ -170,7 +170,7 @@ impl Court<'_> {
         })
     }
 
-    /// Holds in every group where a side of it has some.
+    /// Evaluates a comparison: it has to hold in every group where a side of it has groups.
     fn comparison(
         &self,
         it: &Comparison,
@@ -185,7 +185,7 @@ impl Court<'_> {
         })
     }
 
-    /// `event.NAME` and `link.NAME`: one of them has to hold.
+    /// Evaluates `event.NAME` and `link.NAME`: one of them has to match.
     fn some_item(&self, it: &Comparison, focus: Focus<'_>) -> Truths {
         let (Operand::Scoped(scope, name), Some(span)) = (&it.left, focus.span) else {
             return Truths::UNDEFINED;
@@ -212,7 +212,7 @@ impl Court<'_> {
             let pairs = second.iter().enumerate().filter_map(|(to, member)| match from {
                 None => Some((*member, Truths::ANY)),
                 Some(from) if from != to => Some((*member, self.pair(from, relation, to))),
-                // A pair is two spans; yet *the* span has to be the only one, whichever it is.
+                // A pair consists of two spans; but *the* span has to be the only one, whichever it is.
                 Some(_) => {
                     (right.quantifier == Quantifier::The).then_some((*member, Truths::UNDEFINED))
                 }
@@ -229,7 +229,7 @@ impl Court<'_> {
         quantify(left.quantifier, items.chain(to_come), Truths::UNDEFINED)
     }
 
-    /// What a relation of two different spans comes to.
+    /// Evaluates a relation of two different spans.
     fn pair(&self, first: usize, relation: Relation, second: usize) -> Truths {
         let (one, other) = (&self.spans[first], &self.spans[second]);
         if relation == Relation::Calls {
@@ -268,7 +268,7 @@ impl Court<'_> {
     }
 }
 
-/// A pair is two spans: what is to be said of a selection that has no other span.
+/// Evaluates a relation with a selection that has no other span: a pair consists of two spans.
 fn without_pair(quantifier: Quantifier, is_itself: Member) -> Truths {
     let alone = match quantifier {
         Quantifier::Some => Truths::FALSE,

@@ -1,7 +1,7 @@
-//! The referee's own traces: what truly happened, seen by hosts whose clocks differ, and written as OTLP.
+//! The referee's own traces: the true events, recorded by hosts with different clocks, and encoded as OTLP.
 //!
-//! A trace is drawn in true time, so that causality holds in it; then each host writes down what its clock shows, and
-//! some of it gets lost as it does in the world: ends, parents, attributes.
+//! A trace is generated in true time, so that causality holds in it; then each host records the times of its clock, and some data
+//! is lost as in reality: ends, parents, attributes.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use super::{super::chance::Dice, RefereeRule, RuleChoice, value::RefereeValue};
 
 const MS: u64 = 1_000_000;
 const HOUR_NS: u64 = 3_600_000 * MS;
-/// When the true time begins.
+/// The start of the true time.
 const EPOCH_NS: u64 = 1_700_000_000_000 * MS;
 const TRACE_ID: &str = "0102030405060708090a0b0c0d0e0f10";
 const OTHER_TRACE_ID: &str = "0f0e0d0c0b0a09080706050403020100";
@@ -32,7 +32,7 @@ pub(super) enum Status {
     Error = 2,
 }
 
-/// A span as its host wrote it down.
+/// A span as its host recorded it.
 #[derive(Clone, Debug)]
 pub(super) struct RefereeSpan {
     pub(super) id: u64,
@@ -93,33 +93,33 @@ pub(super) fn id_text(id: u64) -> String {
     format!("{id:016x}")
 }
 
-/// A stretch of true time.
+/// An interval of true time.
 #[derive(Clone, Copy)]
 struct Stretch {
     start: u64,
     end: u64,
 }
 
-/// Where work is done.
+/// The service and the host of a span.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Place {
     service: usize,
     host: usize,
 }
 
-/// Draws one trace.
+/// Generates one trace.
 struct Play<'a> {
     dice: &'a mut Dice,
     drawn: RuleChoice,
     spans: Vec<RefereeSpan>,
     spans_max: usize,
     hosts: usize,
-    /// What a clock shows beyond the true time, shifted so that it is never negative.
+    /// The offset of a clock to the true time, shifted so that it is never negative.
     ahead: Vec<u64>,
     starts: HashSet<(usize, u64)>,
 }
 
-/// Draws a trace of at least one span.
+/// Generates a trace of at least one span.
 pub(super) fn draw(dice: &mut Dice, drawn: RuleChoice) -> Vec<RefereeSpan> {
     let hosts = if dice.once_in(3) { 1 } else { 2 + dice.below(3) };
     let ahead = (0..hosts)
@@ -166,13 +166,13 @@ impl Play<'_> {
         Place { service, host }
     }
 
+    /// Generates a span over the interval, and the spans that it causes.
     fn work(
         &mut self,
         parent: Option<u64>,
         kind: RefereeKind,
         place: Place,
         at: Stretch,
-    /// A span over the stretch, and what it causes.
     ) -> Option<u64> {
         if self.spans.len() >= self.spans_max || at.end < at.start + 20_000 {
             return None;
@@ -191,7 +191,7 @@ impl Play<'_> {
         Some(id)
     }
 
-    /// A part of a stretch.
+    /// Returns a random part of an interval.
     fn part(&mut self, of: Stretch) -> Stretch {
         let length = (of.end - of.start) as usize;
         let step = if self.dice.once_in(2) { MS as usize } else { 1 };
@@ -204,24 +204,24 @@ impl Play<'_> {
     fn cause(&mut self, id: u64, place: Place, at: Stretch) {
         let mut inner = self.part(at);
         if self.dice.once_in(12) {
-            // Work that goes on after its parent has ended.
+            // The work continues after its parent has ended.
             inner.end += at.end - at.start;
         }
         let (kind, place) = match self.dice.below(8) {
             0..3 => (RefereeKind::Internal, place),
             3..6 => (RefereeKind::Client, place),
             6 => (RefereeKind::Producer, place),
+            // The caller sends no spans of its own.
             _ => (
                 [RefereeKind::Server, RefereeKind::Internal, RefereeKind::Consumer]
                     [self.dice.below(3)],
                 self.place(),
-            // What calls sends no spans of its own.
             ),
         };
         self.work(Some(id), kind, place, inner);
     }
 
-    /// The server of a client, inside it unless the client gave up.
+    /// Generates the server span of a client, inside it unless the client failed.
     fn serve(&mut self, client: u64, place: Place, at: Stretch) {
         if self.dice.once_in(4) {
             return;
@@ -237,7 +237,7 @@ impl Play<'_> {
                     1 => span
                         .attributes
                         .push(("error.type".to_owned(), RefereeValue::text("timeout"))),
-                    // Nothing says so but that the server took longer.
+                    // The only sign is that the server took longer.
                     _ => inner.end = inner.start + (at.end - at.start) + 1,
                 }
             }
@@ -249,7 +249,7 @@ impl Play<'_> {
         }
     }
 
-    /// The consumer of a message: below the producer, linked to it, or both.
+    /// Generates the consumer of a message: a child of the producer, linked to it, or both.
     fn consume(&mut self, producer: u64, at: Stretch) {
         if self.dice.once_in(4) {
             return;
@@ -267,7 +267,7 @@ impl Play<'_> {
         }
     }
 
-    /// No two spans of a host start at once: their starts alone tell the order in which they stand.
+    /// Returns an interval with a unique start on its host: the starts alone determine the order of spans.
     fn distinct(&mut self, host: usize, mut at: Stretch) -> Stretch {
         while !self.starts.insert((host, at.start)) {
             at.start += 1;
@@ -333,7 +333,7 @@ impl Play<'_> {
     }
 }
 
-/// Attributes, each there once in so many times.
+/// Generates attributes, each with a probability of one in `times`.
 fn attributes(dice: &mut Dice, times: usize) -> Vec<(String, RefereeValue)> {
     let mut all = Vec::new();
     for name in ["num", "dbl", "txt", "flag", "doc", "tags", "mix"] {
@@ -344,7 +344,7 @@ fn attributes(dice: &mut Dice, times: usize) -> Vec<(String, RefereeValue)> {
     all
 }
 
-/// A value that the attribute of this name may have.
+/// Generates a value that the attribute of this name may have.
 pub(super) fn attribute(dice: &mut Dice, name: &str) -> RefereeValue {
     match name {
         "num" => RefereeValue::Int([-1, 0, 1, 2, 3, 9_007_199_254_740_993][dice.below(6)]),
@@ -369,7 +369,7 @@ pub(super) fn attribute(dice: &mut Dice, name: &str) -> RefereeValue {
     }
 }
 
-/// What gets lost on the way, and what is sent twice.
+/// Removes spans and data as if they were lost, and sends some twice.
 fn lose(dice: &mut Dice, drawn: RuleChoice, spans: &mut Vec<RefereeSpan>) {
     if dice.once_in(3) && spans.len() > 2 {
         for _ in 0..=dice.below(2) {
@@ -394,7 +394,7 @@ fn lose(dice: &mut Dice, drawn: RuleChoice, spans: &mut Vec<RefereeSpan>) {
     }
 }
 
-/// The trace as OTLP in JSON, each span with a resource of its own.
+/// Encodes the trace as OTLP in JSON, each span with its own resource.
 pub(super) fn otlp(spans: &[RefereeSpan]) -> Json {
     let spans: Vec<_> = spans.iter().map(resource_spans).collect();
     json!({ "resourceSpans": spans })

@@ -1,4 +1,4 @@
-//! What a statement may come to, as a set: with clocks, dropped data or spans to come unknown, more than one is possible.
+//! The possible results of a statement, as a set: with unknown clocks, dropped data or later spans, more than one is possible.
 
 use std::ops::{BitOr, BitOrAssign};
 
@@ -50,7 +50,7 @@ impl Truths {
         self.each().fold(Self::EMPTY, |all, one| all | of(one))
     }
 
-    /// False decides, then undefined.
+    /// False dominates, then undefined.
     pub(super) fn and(self, other: Self) -> Self {
         self.map(|left| {
             other.map(|right| match (left, right) {
@@ -65,7 +65,7 @@ impl Truths {
         self.not().and(other.not()).not()
     }
 
-    /// What a span that gives this is to a selection.
+    /// Returns the membership in a selection of a span with this result.
     pub(super) fn member(self) -> Member {
         match (self.may_be(Self::TRUE), self == Self::TRUE) {
             (_, true) => Member::Yes,
@@ -111,13 +111,13 @@ impl Member {
     }
 }
 
-/// Quantifies over spans that are selected, or may be, each with what it gives; `nothing` is what no span at all gives.
+/// Quantifies over spans that are or may be selected, each with its result; `nothing` is the result for no span at all.
 pub(super) fn quantify(
     quantifier: Quantifier,
     items: impl IntoIterator<Item = (Member, Truths)>,
     nothing: Truths,
 ) -> Truths {
-    // What the spans so far may come to: how many (none, one, several), and the truth of all of them together.
+    // The possible states so far: the number of spans (none, one, several), and the combined truth of them.
     let mut none = true;
     let mut one = Truths::EMPTY;
     let mut several = Truths::EMPTY;

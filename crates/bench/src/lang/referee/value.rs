@@ -1,4 +1,4 @@
-//! Values, and how two of them compare by the reference.
+//! Values, and their comparison by the reference.
 
 use std::cmp::Ordering;
 
@@ -39,7 +39,7 @@ impl RefereeValue {
         }
     }
 
-    /// As a number; a duration counts in nanoseconds.
+    /// Returns the value as a number; a duration in nanoseconds.
     pub(super) fn number(&self) -> Option<f64> {
         match self {
             Self::Int(int) => Some(*int as f64),
@@ -50,7 +50,7 @@ impl RefereeValue {
     }
 }
 
-/// Whether `left operator right`, of two values that are there.
+/// Evaluates `left operator right` for two present values.
 pub(super) fn compare(left: &RefereeValue, operator: Operator, right: &RefereeValue) -> Truths {
     let ordered = |is: fn(Ordering) -> bool| match order(left, right) {
         Some(ordering) => Truths::of(is(ordering)),
@@ -120,7 +120,7 @@ fn order_of_text(text: &str, other: &RefereeValue) -> Option<Ordering> {
     number_in(text, Spelling::Any).map(|number| numbers(&number, other))
 }
 
-/// Exactly: an integer is not rounded to a double.
+/// Compares exactly: an integer is not rounded to a double.
 fn numbers(left: &RefereeValue, right: &RefereeValue) -> Ordering {
     let whole = |it: &RefereeValue| match it {
         RefereeValue::Int(int) => Some(i128::from(*int)),
@@ -143,7 +143,7 @@ fn numbers(left: &RefereeValue, right: &RefereeValue) -> Ordering {
     }
 }
 
-/// How a number may be written in a text.
+/// The accepted spelling of a number in a text.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Spelling {
     /// For `=`: without a plus sign and without zeros in front.
@@ -180,7 +180,7 @@ fn duration_in(text: &str) -> Option<i128> {
     })
 }
 
-/// A list contains its items, a text a part of it, a JSON document another one that is a part of it.
+/// A list contains its items, a text its substrings, a JSON document another one that is a part of it.
 fn contains(outer: &RefereeValue, inner: &RefereeValue) -> Truths {
     match (outer, inner) {
         (RefereeValue::List(items), RefereeValue::List(wanted)) => {
@@ -202,7 +202,7 @@ fn contains(outer: &RefereeValue, inner: &RefereeValue) -> Truths {
     }
 }
 
-/// The JSON object or list that a text holds.
+/// Parses the JSON object or list in a text.
 pub(super) fn json(value: &RefereeValue) -> Option<RefereeValue> {
     let RefereeValue::Text(text) = value else { return None };
     let json: serde_json::Value = serde_json::from_str(text).ok()?;
@@ -218,7 +218,7 @@ fn is_part(whole: &RefereeValue, part: &RefereeValue) -> bool {
     }
 }
 
-/// What a path finds in a JSON document; none where it finds nothing.
+/// Evaluates a path on a JSON document; none where it has no match.
 pub(super) fn json_path(document: &RefereeValue, path: &str) -> Option<RefereeValue> {
     let mut found = vec![document.clone()];
     let mut is_list = false;
@@ -250,10 +250,10 @@ pub(super) fn json_path(document: &RefereeValue, path: &str) -> Option<RefereeVa
     if is_list { Some(RefereeValue::List(found)) } else { found.into_iter().next() }
 }
 
-/// The patterns that documents are drawn with; another dependency would be another opinion on what a pattern is.
+/// The patterns of generated documents; a regex dependency would be another interpretation of patterns.
 pub(super) const PATTERNS: [&str; 6] = ["^[a-z]+$", "[0-9]+", "^c", "5$", "^$", "Q"];
 
-/// The first part of the text that one of [`PATTERNS`] matches.
+/// Returns the first match of one of [`PATTERNS`] in the text.
 pub(super) fn find(text: &str, pattern: &str) -> Option<String> {
     match pattern {
         "^[a-z]+$" => {

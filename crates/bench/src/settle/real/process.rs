@@ -1,4 +1,4 @@
-//! A process of a drawn system: it is told which spans end when, and sends them as every program does.
+//! A process of a generated system: it receives the spans and their end times, and exports them like any program.
 
 use std::{
     io::{BufRead, Write, stdin, stdout},
@@ -37,10 +37,10 @@ use super::super::{
 };
 use crate::parts::unix_nanos;
 
-/// What a process says when it is ready for work.
+/// The message of a process that is ready for work.
 const READY: &[u8] = b"ready\n";
 
-/// What a process is told when it starts.
+/// The startup parameters of a process.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 struct ProcessOrder {
     port: u16,
@@ -49,7 +49,7 @@ struct ProcessOrder {
     resource: Vec<(String, OrderedValue)>,
 }
 
-/// What a process is told for one run: spans, and when the trigger was fired.
+/// The task of a process for one run: spans, and when the trigger was fired.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Task {
     trace: [u8; 16],
@@ -89,7 +89,7 @@ impl From<AttributeValue<'_>> for OrderedValue {
     }
 }
 
-/// The processes of one system, which end with it.
+/// The processes of one system, which are killed with it.
 pub(super) struct Children {
     program: PathBuf,
     orders: Vec<ProcessOrder>,
@@ -131,7 +131,7 @@ impl Children {
         Ok(child)
     }
 
-    /// Tells a process what to do.
+    /// Sends a task to a process.
     pub(super) async fn tell(&self, process: usize, task: &Task) -> Result<()> {
         let line = format!("{}\n", serde_json::to_string(task)?);
         let mut running = self.running.lock().await;
@@ -140,12 +140,12 @@ impl Children {
         Ok(input.flush().await?)
     }
 
-    /// Ends a process as a crash does.
+    /// Kills a process like a crash.
     pub(super) async fn kill(&self, process: usize) -> Result<()> {
         Ok(self.running.lock().await[process].kill().await?)
     }
 
-    /// Starts a process anew.
+    /// Restarts a process.
     pub(super) async fn restart(&self, process: usize) -> Result<()> {
         let child = self.spawn(process).await?;
         self.running.lock().await[process] = child;
@@ -154,7 +154,7 @@ impl Children {
 }
 
 impl Task {
-    /// What a process has to do in a run; none where that is nothing.
+    /// Returns the task of a process in a run; none where it has no spans.
     pub(super) fn of(
         system: &System,
         process: usize,
@@ -195,7 +195,7 @@ impl Task {
     }
 }
 
-/// Is such a process: an order as its argument, a task on each line of its input, until that ends.
+/// Runs as such a process: with an order as its argument and a task on each line of stdin, until stdin is closed.
 pub fn child(order: &str) -> Result<String> {
     let order: ProcessOrder = serde_json::from_str(order).context("the order is not one")?;
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
@@ -213,7 +213,7 @@ pub fn child(order: &str) -> Result<String> {
     Ok(String::new())
 }
 
-/// Ends each span when it is time.
+/// Ends each span at its time.
 async fn work(task: Task, processor: Arc<BatchSpanProcessor>) {
     for span in &task.spans {
         let end = task.fired_ns + span.end;

@@ -1,4 +1,4 @@
-//! The chaos sender: what processes export comes to it, and goes on late, in parts, in another order, twice or never.
+//! The chaos relay: it receives the exports of processes, and forwards them late, in parts, in another order, twice or never.
 
 use std::{
     collections::{HashMap, HashSet},
@@ -38,14 +38,14 @@ pub(super) struct AcknowledgedSpans {
     pub(super) ids: Vec<u64>,
 }
 
-/// What became of the spans of one trace.
+/// The transport of the spans of one trace.
 #[derive(Debug, Default)]
 pub(super) struct RelayWay {
     pub(super) heard: Vec<AcknowledgedSpans>,
     pub(super) withheld: HashSet<u64>,
 }
 
-/// The relay; it ends with what it has under way.
+/// The relay; dropping it cancels its pending requests.
 pub(super) struct SpanRelay {
     chaos: Arc<Chaos>,
     receiver: Receiver,
@@ -64,7 +64,7 @@ struct Trace {
 }
 
 impl SpanRelay {
-    /// One that sends on to this receiver.
+    /// Starts a relay that forwards to this receiver.
     pub(super) async fn start(target: SocketAddr) -> Result<Self> {
         let (traces, sending) = (Mutex::default(), Mutex::default());
         let chaos = Arc::new(Chaos { target, traces, sending });
@@ -77,13 +77,13 @@ impl SpanRelay {
         self.receiver.addresses().first().map_or(0, SocketAddr::port)
     }
 
-    /// Says how bad the way of a trace is to be.
+    /// Sets the chaos for a trace.
     pub(super) fn expect(&self, trace: TraceId, weather: Weather, dice: Dice) {
         let way = Arc::default();
         locked(&self.chaos.traces).insert(trace, Trace { weather, dice, way });
     }
 
-    /// What became of a trace so far.
+    /// Returns the transport of a trace so far.
     pub(super) fn end(&self, trace: &TraceId) -> RelayWay {
         let known = locked(&self.chaos.traces).remove(trace);
         known.map(|trace| std::mem::take(&mut *locked(&trace.way))).unwrap_or_default()
@@ -97,7 +97,7 @@ impl Sink for Chaos {
 
     async fn accept(&self, batches: Vec<Batch>, _: &Sender) -> Result<(), SinkError> {
         for batch in batches {
-            // What a run has let go of is nobody's.
+            // Spans of a discarded run are ignored.
             if let Some(trace) = locked(&self.traces).get_mut(&batch.trace_id) {
                 let mut sending = locked(&self.sending);
                 while sending.try_join_next().is_some() {}
@@ -124,7 +124,7 @@ impl Sink for Chaos {
 }
 
 impl Trace {
-    /// What is sent on of an export, and after what time.
+    /// Returns the parts of an export to forward, with their delays.
     fn parts(&mut self, bytes: &[u8]) -> Vec<(Duration, ExportTraceServiceRequest)> {
         let Ok(request) = ExportTraceServiceRequest::decode(bytes) else { return Vec::new() };
         let mut sent = Vec::new();
@@ -153,7 +153,7 @@ impl Trace {
         sent
     }
 
-    /// Deals the spans of an export out to several.
+    /// Distributes the spans of an export over several.
     fn split(&mut self, request: ExportTraceServiceRequest) -> Vec<ExportTraceServiceRequest> {
         if self.weather == Weather::Calm || percent(&mut self.dice, 50) {
             return vec![request];

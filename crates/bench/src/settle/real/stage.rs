@@ -1,4 +1,4 @@
-//! The world of one run in real time.
+//! The environment of one run in real time.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -32,7 +32,7 @@ use crate::{
     },
 };
 
-/// Time to tell the processes what to do before any of it is due.
+/// The time to send the tasks to the processes before the first span is due.
 const TELLING_NS: u64 = 2_000_000;
 
 pub(super) struct RealStage<'a, 's> {
@@ -68,7 +68,7 @@ impl<'a, 's> RealStage<'a, 's> {
         }
     }
 
-    /// Plays the script to a run, and watches it.
+    /// Plays the script for a run, and watches it.
     pub(super) async fn perform(self, learned: &LearnedProfile) -> Result<(StagedRun, Travel)> {
         let script = self.script;
         let started = script
@@ -103,7 +103,7 @@ impl<'a, 's> RealStage<'a, 's> {
         Ok((ended, travel))
     }
 
-    /// Kills the process that is to die, when it is; never ends but by a failure.
+    /// Kills the process of a crash at its time; returns only on failure.
     async fn crash(&self) -> anyhow::Error {
         self.fired.notified().await;
         if let Some(crash) = self.script.played.crash {
@@ -178,7 +178,7 @@ impl Ports for RealStage<'_, '_> {
     fn tell(&self, _event: RunEvent) {}
 }
 
-/// How the spans truly came.
+/// Returns the true arrivals of the spans.
 fn travel(script: &Script<'_>, way: &RelayWay, fired: u64) -> Travel {
     let spans = &script.played.spans;
     let mut travel = Travel { fates: vec![Fate::default(); spans.len()], ..Travel::default() };

@@ -1,4 +1,4 @@
-//! What a destination may answer, and what may become of a connection.
+//! Responses of a destination, and broken connections.
 
 use std::{fs, path::Path, time::Duration};
 
@@ -14,13 +14,13 @@ use super::{
     program::{BOTH, Program, SOON, exporter, kept_in, received},
 };
 
-/// Longer than an operator's mistake is held.
+/// Longer than an export is held for an operator's error.
 const HELD_MAX: Duration = Duration::from_secs(15);
-/// What a peer asks for.
+/// The delay that a peer requests.
 const AFTER: Duration = Duration::from_secs(1);
 const EXPORTER: &str = "tracer.peer";
 
-/// 429 and 503 with `Retry-After`, `RetryInfo`: all of it later, none of it before.
+/// 429 and 503 with `Retry-After`, `RetryInfo`: every span arrives later, none before.
 pub(super) async fn later(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let after = |status: u16| Reply::Http {
@@ -58,7 +58,7 @@ pub(super) async fn later(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// 400 for what holds one certain span: that one becomes a dead letter, all others arrive.
+/// 400 for batches with one certain span: that one becomes a dead letter, all others arrive.
 pub(super) async fn refused(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let spans = if ground.short { 1000 } else { 20_000 };
@@ -88,7 +88,7 @@ pub(super) async fn refused(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// 401 until the operator mends it: held, said once, delivered then.
+/// 401 until the operator fixes it: held, reported once, then delivered.
 pub(super) async fn unauthorized(_: &Ground) -> Result<Fault> {
     Fault::of(vec![
         held(Transport::Grpc, Reply::grpc(16, "who are you"), "UNAUTHENTICATED"),
@@ -106,7 +106,7 @@ async fn held(transport: Transport, reply: Reply, word: &'static str) -> Result<
     let counts = program.until("the trouble", SOON, |counts| counts.trouble.is_some()).await?;
     let trouble = counts.trouble.unwrap_or_default();
     fault.promise(trouble.contains(word), || format!("the trouble names {word}: {trouble}"));
-    // The second attempt, which is not said again.
+    // The second attempt, which is not reported again.
     program.until("the second attempt", HELD_MAX, |counts| counts.retries > 0).await?;
     let said = program.said();
     fault.promise(said.len() == 1 && said[0].contains(word), || format!("said once: {said:?}"));
@@ -121,7 +121,7 @@ async fn held(transport: Transport, reply: Reply, word: &'static str) -> Result<
     Ok(fault)
 }
 
-/// Partial success: the batch is kept whole and marked, the refused ones are counted.
+/// Partial success: the complete batch is stored and marked, the rejected spans are counted.
 pub(super) async fn partial(_: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     for transport in BOTH {
@@ -151,7 +151,7 @@ pub(super) async fn partial(_: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// Connections that end in the middle of a request, before the answer and in the middle of it.
+/// Connections that end in the middle of a request, before the response and in the middle of it.
 pub(super) async fn reset(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let rounds = if ground.short { 3 } else { 50 };
@@ -175,7 +175,7 @@ pub(super) async fn reset(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// The dead letters in the folder of the one exporter: their names, and the names of their spans.
+/// Reads the dead letters in the folder of the only exporter: their names, and the names of their spans.
 pub(super) fn letters(directory: &Path) -> Result<Vec<(String, Vec<String>)>> {
     let mut letters = Vec::new();
     for entry in fs::read_dir(directory.join(EXPORTER).join("dead-letters"))? {

@@ -1,5 +1,5 @@
-//! More spans than there is room for, into an outage: memory and disk keep to their bounds, producers are held, or spans
-//! are dropped and counted to the last one. The program is a process of its own, so that its memory is its own.
+//! More spans than the buffer can hold, during an outage: memory and disk stay within their bounds, producers are held, or spans
+//! are dropped and counted exactly. The program is its own process, so that its memory is measured alone.
 
 use std::{
     fs::{self, File},
@@ -30,14 +30,14 @@ use crate::{
 };
 
 const MIB: u64 = 1024 * 1024;
-/// Spans in a second, if nobody holds them.
+/// Spans per second, if producers are not held.
 const RATE: u64 = 5000;
-/// What the program may take beside its buffer.
+/// The upper bound of the program's memory beside its buffer.
 const BESIDE_BYTES_MAX: u64 = 20_000_000;
-/// How long the backlog may take to arrive.
+/// The timeout for the backlog to arrive.
 const END_MAX: Duration = Duration::from_secs(120);
 
-/// What the program of its own is to do; it reaches the process as JSON.
+/// The order of the child program; it is passed as JSON.
 #[derive(Debug, Serialize, Deserialize)]
 struct CeilingOrder {
     grpc: bool,
@@ -47,11 +47,11 @@ struct CeilingOrder {
     disk: u64,
     lossy: bool,
     millis: u64,
-    /// Where the ids of its spans go.
+    /// The file for the ids of its spans.
     ended: PathBuf,
 }
 
-/// What it says at its end.
+/// The result that it prints at its end.
 #[derive(Debug, Serialize, Deserialize)]
 struct CeilingOutcome {
     accepted: u64,
@@ -65,7 +65,7 @@ struct CeilingOutcome {
     memory: u64,
 }
 
-/// Producers are held, and everything arrives.
+/// Producers are held, and all spans arrive.
 pub(super) async fn held(ground: &Ground) -> Result<Fault> {
     outage(ground, false).await
 }
@@ -137,7 +137,7 @@ fn judge(
     Ok(())
 }
 
-/// The most that a folder takes on disk, looked at for so long.
+/// Returns the peak disk usage of a folder within this time.
 async fn watch(folder: &Path, time: Duration) -> u64 {
     let (began, mut most) = (Instant::now(), 0);
     while began.elapsed() < time {
@@ -147,7 +147,7 @@ async fn watch(folder: &Path, time: Duration) -> u64 {
     most
 }
 
-/// What `du` says; what vanishes meanwhile takes nothing.
+/// Returns the disk usage like `du`; files that vanish meanwhile count as empty.
 fn disk_usage(path: &Path) -> u64 {
     let own = fs::symlink_metadata(path).map_or(0, |metadata| metadata.blocks() * 512);
     let entries = fs::read_dir(path).into_iter().flatten().flatten();
@@ -172,13 +172,13 @@ async fn finish(program: Child) -> Result<CeilingOutcome> {
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The program of its own; order and outcome are JSON.
+/// Runs the child program; order and outcome are JSON.
 pub fn child(order: &str) -> Result<String> {
     let order: CeilingOrder = serde_json::from_str(order).context("the order is not one")?;
     let memory_before = peak_memory_beside_files()?;
     let program = Program::start(vec![plan(&order)?])?;
     let load = SteadyLoad::start(&program, 2, RATE / 2);
-    // What it keeps to be judged by must not count as memory of telemetry.
+    // Data for the check must not count as memory of telemetry.
     let mut ended = File::create(&order.ended)?;
     let began = Instant::now();
     while began.elapsed() < Duration::from_millis(order.millis) {

@@ -1,4 +1,4 @@
-//! A wall clock that is set back an hour, and ahead, while spans and dead letters come.
+//! A wall clock that is set back an hour, and ahead, while spans are exported and dead letters are written.
 
 use std::{
     sync::atomic::{AtomicI64, Ordering},
@@ -19,10 +19,10 @@ use super::{
 use crate::parts::unix_nanos;
 
 const HOUR: i64 = 3600;
-/// What the clock shows, in seconds off.
+/// The offset of the clock in seconds.
 static OFF: AtomicI64 = AtomicI64::new(0);
 
-/// Steps of the clock between spans, some of them refused, some of them ended before they began.
+/// Changes the clock between spans, some of them rejected, some of them ended before they began.
 pub(super) async fn steps(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let rounds = if ground.short { 1 } else { 20 };
@@ -68,7 +68,7 @@ pub(super) async fn steps(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// A span whose maker's clock was set back while it ran.
+/// Emits a span during which the producer's clock was set back.
 fn backwards(program: &Program, off: i64) -> [u8; 8] {
     let id = unix_nanos() ^ off.unsigned_abs();
     let context = SpanContext::new(

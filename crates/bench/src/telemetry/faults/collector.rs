@@ -1,4 +1,4 @@
-//! A real Collector that is killed, hangs, and comes back again and again, under a steady load.
+//! A real Collector that is killed, suspended and restarted again and again, under a steady load.
 
 use std::{collections::HashSet, sync::Arc, time::Duration};
 
@@ -13,9 +13,9 @@ use super::{
 };
 use crate::parts::{Relay, Sink, SpanId};
 
-/// Spans in a second.
+/// Spans per second.
 const RATE: u64 = 1000;
-/// How long the rest may take to arrive at the end.
+/// The timeout for the remaining spans to arrive at the end.
 const END_MAX: Duration = Duration::from_secs(30);
 
 /// A Collector, the sink behind it, and a program that emits to it.
@@ -26,7 +26,7 @@ struct CollectorStage {
     _folder: TempDir,
 }
 
-/// Killed, away for a while, started again.
+/// The Collector is killed, down for a while, and restarted.
 pub(super) async fn killed(ground: &Ground) -> Result<Fault> {
     let (before, away) = if ground.short { (1, 3) } else { (5, 30) };
     let mut fault = Fault::default();
@@ -43,7 +43,7 @@ pub(super) async fn killed(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// Stopped for longer than a request may take, then let go on.
+/// The Collector is suspended for longer than the request timeout, then resumed.
 pub(super) async fn hung(ground: &Ground) -> Result<Fault> {
     let (timeout, away) = if ground.short { (1, 3) } else { (10, 30) };
     let mut fault = Fault::default();
@@ -66,7 +66,7 @@ pub(super) async fn hung(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// Killed and started again, several times in a row, with less and less time between.
+/// The Collector is killed and restarted several times in a row, with less and less time between.
 pub(super) async fn restarted(ground: &Ground) -> Result<Fault> {
     let rounds: u32 = if ground.short { 4 } else { 20 };
     let mut fault = Fault::default();
@@ -86,7 +86,7 @@ pub(super) async fn restarted(ground: &Ground) -> Result<Fault> {
 }
 
 impl CollectorStage {
-    /// One with a Collector that is there, and requests that may take so long.
+    /// Starts a stage with a running Collector and this request timeout.
     async fn new(transport: Transport, timeout: Duration) -> Result<Self> {
         let (folder, sink) = (TempDir::new()?, Sink::start().await?);
         let mut relay = Relay::new(sink.port)?;
@@ -98,7 +98,7 @@ impl CollectorStage {
         Ok(Self { sink, relay, program, _folder: folder })
     }
 
-    /// Ends the program, and looks whether all that it emitted is in the sink.
+    /// Shuts the program down, and checks that all emitted spans are in the sink.
     async fn end(self, fault: &mut Fault) -> Result<()> {
         let ended = self.program.ended();
         let report = self.program.end(END_MAX).await?;
@@ -110,7 +110,7 @@ impl CollectorStage {
     }
 }
 
-/// An exporter to this Collector.
+/// Returns an exporter to this Collector.
 pub(super) fn to_relay(transport: Transport, relay: &Relay) -> Result<Exporter> {
     let port = match transport {
         Transport::Grpc => relay.grpc,
@@ -119,7 +119,7 @@ pub(super) fn to_relay(transport: Transport, relay: &Relay) -> Result<Exporter> 
     exporter("tracer.collector", transport, &local(port))
 }
 
-/// What is in a sink.
+/// Returns the ids of the spans in a sink.
 pub(super) fn ids(sink: &Sink) -> HashSet<SpanId> {
     sink.received().spans.keys().copied().collect()
 }

@@ -1,4 +1,4 @@
-//! A disk that is full, one that may not be written, and a folder that vanishes under a running program.
+//! A full disk, a read-only disk, and a folder that vanishes under a running program.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ use crate::parts::free_port;
 const MIB: u64 = 1024 * 1024;
 const EXPORTER: &str = "tracer.peer";
 
-/// The disk is full long before its bound, then there is room again; lossy or not.
+/// The disk is full long before its bound, then there is space again; lossy or not.
 pub(super) async fn full(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let time = Duration::from_secs(if ground.short { 2 } else { 20 });
@@ -50,7 +50,7 @@ pub(super) async fn full(ground: &Ground) -> Result<Fault> {
         fault.promise(counts.is_balanced(), || format!("balanced: {counts:?}"));
         program.told("cannot be written: No space left").await?;
         sleep(time).await;
-        // Room again, and nobody there to send to: what is held goes on.
+        // There is space again, and the destination is still down: held producers continue.
         disk.resize(8 * MIB)?;
         let before = program.counts();
         let more = |counts: &telemetry::Counts| counts.accepted > before.accepted + 1000;
@@ -82,7 +82,7 @@ pub(super) async fn full(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// A program ends while the disk is full, and starts while it still is: what was written arrives, the rest is counted.
+/// A program ends while the disk is full, and starts while it still is: written spans arrive, the rest is counted.
 async fn restarted(fault: &mut Fault, transport: Transport) -> Result<()> {
     let (disk, port) = (Mount::new(MIB)?, free_port()?);
     let mut plan = exporter(EXPORTER, transport, &local(port))?;
@@ -113,7 +113,7 @@ async fn restarted(fault: &mut Fault, transport: Transport) -> Result<()> {
     Ok(())
 }
 
-/// A directory that may not be written: an error at the start that says so; while running, memory takes over.
+/// A read-only directory: at the start an error that reports it; at run time the buffer falls back to memory.
 pub(super) async fn read_only(_: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     for transport in BOTH {
@@ -132,11 +132,11 @@ pub(super) async fn read_only(_: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// Nothing can be made or removed in the folder any more, while spans come; then it can again.
+/// Files in the folder can be neither created nor removed for a while, while spans are emitted.
 async fn fixed(fault: &mut Fault, transport: Transport) -> Result<()> {
     let (disk, port) = (Mount::new(64 * MIB)?, free_port()?);
     let mut plan = exporter(EXPORTER, transport, &local(port))?;
-    // Small segments, so that new ones are wanted at once.
+    // Small segments, so that new ones are needed at once.
     plan.buffer = Buffer { memory: 4 * MIB, disk: 16 * MIB, ..plan.buffer };
     let plan = kept_in(plan, disk.path(), Durability::WriteThrough);
     let program = Program::start(vec![plan.clone()])?;
@@ -157,7 +157,7 @@ async fn fixed(fault: &mut Fault, transport: Transport) -> Result<()> {
     fault.promise(report.is_delivered(), || format!("{transport:?}: delivered: {report:?}"));
     fault.balance(&report.exporters);
     fault.arrived(&ended, &received(&peer));
-    // What could not be removed at its time does not come back.
+    // Segments that could not be removed in time are not delivered again.
     let program = Program::start(vec![plan])?;
     let report = program.end(SOON).await?;
     let again = report.sum(|counts| counts.recovered);
@@ -165,7 +165,7 @@ async fn fixed(fault: &mut Fault, transport: Transport) -> Result<()> {
     Ok(())
 }
 
-/// The folder is removed under a running program: what memory has is delivered, or written again at the end.
+/// The folder is removed under a running program: spans in memory are delivered, or written again at the end.
 pub(super) async fn removed(_: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     for transport in BOTH {
@@ -199,7 +199,7 @@ pub(super) async fn removed(_: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// Waits until something stands in a segment.
+/// Waits until a segment contains data.
 async fn written(directory: &Path) -> Result<()> {
     let folder = directory.join(EXPORTER).join("0");
     for _ in 0..500 {

@@ -1,5 +1,5 @@
-//! How a program may end, and what it may run in: no runtime, a runtime of one thread, one that is being shut down, and a
-//! shutdown into the middle of answers.
+//! How a program may end, and the runtimes that it may use: no runtime, a runtime of one thread, one that is shutting down, and a
+//! shutdown in the middle of responses.
 
 use std::{path::Path, sync::Arc, thread, time::Duration};
 
@@ -17,13 +17,13 @@ use crate::parts::SpanId;
 
 const EXPORTER: &str = "tracer.peer";
 const SPANS: u64 = 500;
-/// A program that ends without waiting must not wait.
+/// The time limit of a program that ends without waiting.
 const DROP_MAX: Duration = Duration::from_secs(2);
 
-/// What a program may run in, and where it may let go of its telemetry.
+/// The runtime of a program, and where it drops its telemetry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EndWithin {
-    /// A thread that knows no runtime.
+    /// A thread without a runtime.
     Nothing,
     /// A task of a runtime of one thread, which also shuts down there.
     CurrentThread,
@@ -35,7 +35,7 @@ enum EndWithin {
     DroppedWithRuntime,
 }
 
-/// Everything that telemetry may run in. What it could not deliver, the next start does.
+/// Tests all of these runtimes. The next start delivers the remaining spans.
 pub(super) async fn runtimes(_: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let all = [
@@ -67,7 +67,7 @@ pub(super) async fn runtimes(_: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// Shutdowns at every moment of a delivery, by a deadline that comes too soon.
+/// Shuts down at every moment of a delivery, with a deadline that is too short.
 pub(super) async fn ends(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let rounds = if ground.short { 40 } else { 1000 };
@@ -99,7 +99,7 @@ pub(super) async fn ends(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// Delivers what is left, and looks whether all is there then.
+/// Delivers the remaining spans, and checks that all have arrived then.
 async fn next_start(
     fault: &mut Fault,
     transport: Transport,
@@ -115,7 +115,7 @@ async fn next_start(
     Ok(())
 }
 
-/// The ids of what was emitted, and whether the shutdown delivered it, where there was one.
+/// Returns the ids of the emitted spans, and whether the shutdown delivered them, if there was one.
 fn inside(within: EndWithin, plan: Exporter) -> Result<(Vec<SpanId>, Option<bool>)> {
     match within {
         EndWithin::Nothing => emit_and_end(plan),
@@ -137,7 +137,7 @@ fn inside(within: EndWithin, plan: Exporter) -> Result<(Vec<SpanId>, Option<bool
             let runtime = one_thread()?;
             let program = emitted(plan)?;
             let ended = program.ended();
-            // Begun, so that the runtime holds it when it is dropped.
+            // The task has begun, so that the runtime holds it when it is dropped.
             runtime.spawn(async move {
                 std::future::pending::<()>().await;
                 drop(program);

@@ -1,4 +1,4 @@
-//! What is on disk when a program starts: torn and changed tails of a killed one, folders of the living and of the dead.
+//! The files on disk when a program starts: torn and changed tails of a killed program, folders of running and of dead programs.
 
 use std::{
     fs,
@@ -19,17 +19,17 @@ use crate::{
     },
 };
 
-/// Spans in a second.
+/// Spans per second.
 const RATE: u64 = 2000;
 const LIFE_MS: u64 = 600_000;
-/// What a tail is: a record is shorter.
+/// The size of a tail: a record is shorter.
 const TAIL_BYTES: u64 = 150;
 
-/// Tails that are cut off or changed after a kill: no more is lost than what stood there.
+/// Tails that are cut off or changed after a kill: only the records in them are lost.
 pub(super) async fn torn(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let rounds = if ground.short { 3 } else { 40 };
-    // A span may be written and not yet noted by its maker when that is killed, so one round alone may miss none.
+    // A span may be written and not yet recorded by its producer at the kill, so a single round may miss none.
     let mut gone = 0;
     for round in 0..rounds {
         let subject = Subject::ours(Durability::WriteThrough, Transport::ALL[round as usize % 2]);
@@ -55,7 +55,7 @@ pub(super) async fn torn(ground: &Ground) -> Result<Fault> {
         fault.accepted += (ended.len() + after.len()) as u64;
         fault.arrived(&after, &received);
         let missing = ended.iter().filter(|span| !received.contains(&span.id)).count();
-        // A changed byte may stand in a header, behind which nobody knows where the next record begins.
+        // A changed byte may be in a header, behind which the start of the next record is unknown.
         let most = if is_cut { 2 } else { 3 };
         gone += missing;
         fault.promise(missing <= most, || {
@@ -66,7 +66,7 @@ pub(super) async fn torn(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// Two programs on one directory; both are killed, and a third delivers what both left.
+/// Two programs on one directory; both are killed, and a third delivers the spans of both.
 pub(super) async fn shared(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let time = Duration::from_secs(if ground.short { 1 } else { 10 });
@@ -97,7 +97,7 @@ pub(super) async fn shared(ground: &Ground) -> Result<Fault> {
             for emitter in emitters {
                 let (_, ended) = emitter.kill().await?;
                 if is_there {
-                    // Each of them delivers by itself, while it lives.
+                    // Each of them delivers by itself while it runs.
                     let received = ids(&stand.sink);
                     let first = ended.first().context("a span")?;
                     fault.promise(received.contains(&first.id), || "all deliver".to_owned());
@@ -116,7 +116,7 @@ pub(super) async fn shared(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// The last segment of the only exporter.
+/// Returns the last segment of the only exporter.
 fn last_segment(directory: &Path) -> Result<PathBuf> {
     let folder = directory.join("tracer.collector").join("0");
     let paths = fs::read_dir(&folder)?.map(|entry| Ok(entry?.path()));
@@ -126,7 +126,7 @@ fn last_segment(directory: &Path) -> Result<PathBuf> {
     segments.max().with_context(|| format!("no segment in `{}`", folder.display()))
 }
 
-/// Cuts the tail off somewhere, or changes a bit in it; says what it did.
+/// Cuts the tail off at a random position, or changes a bit in it; returns a description.
 fn damage(segment: &Path, is_cut: bool) -> Result<String> {
     let mut bytes = fs::read(segment)?;
     let length = bytes.len() as u64;

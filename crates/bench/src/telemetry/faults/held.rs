@@ -1,4 +1,4 @@
-//! Producers that are held by a full buffer: whatever makes room, or makes waiting pointless, lets them go.
+//! Producers that a full buffer holds: they are released when there is room, or when waiting is pointless.
 
 use std::{sync::Arc, time::Duration};
 
@@ -15,27 +15,27 @@ use super::{
 use crate::parts::free_port;
 
 const EXPORTER: &str = "tracer.peer";
-/// How long a producer may still be held then.
+/// The time limit until a producer is released then.
 const LET_GO_MAX: Duration = Duration::from_secs(3);
-/// What a shutdown that does not wait may take.
+/// The time limit of a shutdown that does not wait.
 const DROP_MAX: Duration = Duration::from_secs(2);
 
-/// What lets a producer go.
+/// The event that releases a producer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum By {
-    /// A new plan that drops.
+    /// A new plan that drops spans.
     Lossy,
-    /// A new plan that holds for a moment only.
+    /// A new plan with a short hold timeout.
     Timeout,
-    /// A new plan with a destination that is there.
+    /// A new plan with a reachable destination.
     Endpoint,
     /// A new plan without the exporter.
     Removal,
-    /// The end of telemetry.
+    /// The shutdown of telemetry.
     Shutdown,
 }
 
-/// Each of them, with and without a disk.
+/// Tests each of them, with and without a disk.
 pub(super) async fn held(_: &Ground) -> Result<Fault> {
     let mut runs = Vec::new();
     for transport in BOTH {
@@ -75,7 +75,7 @@ async fn let_go(transport: Transport, is_on_disk: bool, by: By) -> Result<Fault>
         By::Shutdown => {}
     }
     let said = format!("{transport:?}, on disk: {is_on_disk}, {by:?}");
-    // An exporter that is gone may still send for ten seconds.
+    // A removed exporter may still send for ten seconds.
     let longer = if by == By::Removal { Duration::from_secs(10) } else { Duration::ZERO };
     let max = LET_GO_MAX + longer;
     let began = Instant::now();
@@ -96,7 +96,7 @@ async fn let_go(transport: Transport, is_on_disk: bool, by: By) -> Result<Fault>
         fault.promise(report.is_delivered(), || format!("{said}: {counts:?}"));
         fault.arrived(&ended, &received(&peer));
     } else if is_on_disk {
-        // What was not dropped is there for the next start.
+        // Spans that were not dropped are available for the next start.
         let plan = buffer(exporter(EXPORTER, transport, &peer.endpoint())?);
         let next = Program::start(vec![plan])?.end(SOON).await?;
         fault.balance(&next.exporters);
@@ -106,7 +106,7 @@ async fn let_go(transport: Transport, is_on_disk: bool, by: By) -> Result<Fault>
     Ok(fault)
 }
 
-/// A dead exporter is removed, and the program ends at once: it does not wait for what was removed.
+/// A dead exporter is removed, and the program ends at once: it does not wait for the removed exporter.
 async fn removed_and_dropped(fault: &mut Fault, transport: Transport) -> Result<()> {
     let (folder, peer) = (TempDir::new()?, Peer::start());
     let plan = |name: &str, endpoint: &str| -> Result<Exporter> {

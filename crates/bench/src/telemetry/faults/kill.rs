@@ -1,5 +1,5 @@
-//! The program is killed at random moments, again and again, on one directory: while it starts, while it reads what the
-//! one before it left, while it sends. The Collector comes and goes as well.
+//! The program is killed at random moments, again and again, on one directory: while it starts, while it reads the files of the
+//! program before it, while it sends. The Collector is stopped and restarted as well.
 
 use std::{
     hash::{BuildHasher, RandomState},
@@ -17,9 +17,9 @@ use crate::telemetry::{
     subject::{Durability, EmitterLoad, Subject, Transport},
 };
 
-/// Spans in a second.
+/// Spans per second.
 const RATE: u64 = 2000;
-/// How long a program lives at the most, in milliseconds.
+/// The upper bound of a program's lifetime, in milliseconds.
 const LIFE_MS: u64 = 1200;
 
 /// A killed program loses at most its last milliseconds.
@@ -34,7 +34,7 @@ pub(super) async fn write_through(ground: &Ground) -> Result<Fault> {
 
 async fn kills(ground: &Ground, durability: Durability) -> Result<Fault> {
     let mut fault = Fault::default();
-    // Multiples of five: the Collector is away at the end.
+    // Multiples of five: the Collector is down at the end.
     let kills = if ground.short { 5 } else { 100 };
     for transport in Transport::ALL {
         let mut stand =
@@ -51,7 +51,7 @@ async fn kills(ground: &Ground, durability: Durability) -> Result<Fault> {
             order.throttle_ms = 50;
             let emitter = stand.emit(&order)?;
             sleep(some_time()).await;
-            // A program that was killed before its first span owes nothing.
+            // For a program that was killed before its first span, no span is expected.
             let Ok((at, ended)) = emitter.kill().await else { continue };
             owed.push((ended, at));
         }

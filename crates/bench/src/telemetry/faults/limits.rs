@@ -15,13 +15,13 @@ use super::{
 use crate::parts::{Relay, Sink};
 
 const MIB: usize = 1024 * 1024;
-/// How long the backlog may take.
+/// The timeout for the backlog.
 const END_MAX: Duration = Duration::from_secs(60);
 
-/// A backlog far above the limit goes through it; a single span above it becomes a dead letter, and holds up nobody.
+/// A backlog far above the limit is delivered; a single span above it becomes a dead letter, and does not block others.
 pub(super) async fn limits(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
-    // Of 8 kB each: above both limits in sum.
+    // Of 8 kB each: above both limits in total.
     let spans = if ground.short { 4000 } else { 40_000 };
     for (at, transport) in BOTH.into_iter().enumerate() {
         let both = [Compression::Gzip, Compression::None];
@@ -58,7 +58,7 @@ pub(super) async fn limits(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// A span that no buffer can hold is dropped and counted; it holds nobody, and the others arrive.
+/// A span that no buffer can hold is dropped and counted; it blocks no producer, and the others arrive.
 async fn oversize(fault: &mut Fault, transport: Transport) -> Result<()> {
     for is_on_disk in [false, true] {
         let (folder, peer) = (TempDir::new()?, Peer::start());
@@ -83,7 +83,7 @@ async fn oversize(fault: &mut Fault, transport: Transport) -> Result<()> {
     Ok(())
 }
 
-/// Above the limit of the transport, compressed or not.
+/// Returns a size above the limit of the transport, compressed or not.
 fn large(transport: Transport) -> usize {
     match transport {
         Transport::Grpc => 6 * MIB,

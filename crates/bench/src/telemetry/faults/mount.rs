@@ -1,4 +1,4 @@
-//! A small file system of its own, for what a disk may do. Mounting needs root: without it these faults fail and say so.
+//! A small file system for disk faults. Mounting needs root: without it these faults fail with a message.
 
 use std::{
     path::{Path, PathBuf},
@@ -8,7 +8,7 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use tempfile::TempDir;
 
-/// A file system in memory, of a certain size, until it is dropped.
+/// A file system in memory, of a fixed size, until it is dropped.
 #[derive(Debug)]
 pub(super) struct Mount {
     path: PathBuf,
@@ -16,7 +16,7 @@ pub(super) struct Mount {
 }
 
 impl Mount {
-    /// One of so many bytes.
+    /// Mounts a file system of this size in bytes.
     pub(super) fn new(bytes: u64) -> Result<Self> {
         let folder = TempDir::new()?;
         let path = folder.path().join("disk");
@@ -31,12 +31,12 @@ impl Mount {
         &self.path
     }
 
-    /// Gives it another size.
+    /// Changes its size.
     pub(super) fn resize(&self, bytes: u64) -> Result<()> {
         run("mount", &["-o", &format!("remount,size={bytes}")], &self.path)
     }
 
-    /// Makes it read-only; nobody may have it open for writing.
+    /// Makes it read-only; no file may be open for writing.
     pub(super) fn make_read_only(&self) -> Result<()> {
         run("mount", &["-o", "remount,ro"], &self.path)
     }
@@ -44,12 +44,12 @@ impl Mount {
 
 impl Drop for Mount {
     fn drop(&mut self) {
-        // What is left is a file system in memory that ends with the machine.
+        // If this fails, a file system in memory remains until the machine shuts down.
         drop(run("umount", &["--lazy"], &self.path));
     }
 }
 
-/// Forbids, or allows again, that files are made or removed in a folder: even root is bound by this one.
+/// Forbids or allows the creation and removal of files in a folder: this applies even to root.
 pub(super) fn set_fixed(folder: &Path, is_fixed: bool) -> Result<()> {
     run("chattr", &[if is_fixed { "+i" } else { "-i" }], folder)
 }

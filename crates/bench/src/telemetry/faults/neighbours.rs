@@ -1,4 +1,4 @@
-//! Several exporters of which some are dead: the living ones do not notice.
+//! Several exporters of which some are dead: the healthy ones are not affected.
 
 use std::{collections::HashMap, net::TcpListener, time::Duration};
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::parts::{SpanId, free_port};
 
-/// What a span may take beyond the throttle.
+/// The upper bound of a span's delay beyond the throttle.
 const LATE_MAX: Duration = Duration::from_secs(1);
 
-/// One exporter lives; one is refused, one hangs, one has no address and one hangs before its first word.
+/// One exporter is healthy; one is refused, one hangs, one has no address and one hangs before the first byte.
 pub(super) async fn one_dead(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let load = Duration::from_secs(if ground.short { 4 } else { 60 });
@@ -25,7 +25,7 @@ pub(super) async fn one_dead(ground: &Ground) -> Result<Fault> {
         let folder = TempDir::new()?;
         let (living, hanging) = (Peer::start(), Peer::start());
         hanging.reply_always(Reply::Hang);
-        // Connections are taken by the system, and nobody ever answers.
+        // The system accepts connections, and no process ever responds.
         let mute = TcpListener::bind("127.0.0.1:0")?;
         let endpoints = [
             ("tracer.living", living.endpoint()),

@@ -1,4 +1,4 @@
-//! A program with telemetry in this process: its plan, its spans, and what it was told.
+//! A program with telemetry in this process: its plan, its spans, and its notices to the operator.
 
 use std::{
     collections::HashSet,
@@ -29,13 +29,13 @@ use tokio::time::{Instant, sleep};
 use super::peer::Peer;
 use crate::parts::{SpanId, unix_nanos};
 
-/// Both ways to speak to a destination.
+/// Both transports.
 pub(super) const BOTH: [Transport; 2] = [Transport::Grpc, Transport::Http];
-/// What a span is called unless it matters.
+/// The default name of a span.
 pub(super) const NAME: &str = "step";
-/// How long a condition is waited for that must come.
+/// The timeout for a condition that must become true.
 pub(super) const SOON: Duration = Duration::from_secs(20);
-/// How often a condition is looked at.
+/// The polling interval of a condition.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// A program with telemetry.
@@ -45,7 +45,7 @@ pub(super) struct Program {
     ended: Mutex<Vec<SpanId>>,
 }
 
-/// Threads that emit at a steady pace until they are stopped.
+/// Threads that emit at a steady rate until they are stopped.
 pub(super) struct SteadyLoad {
     stop: Arc<AtomicBool>,
     threads: Vec<thread::JoinHandle<()>>,
@@ -57,7 +57,7 @@ impl Program {
         Self::start_on(exporters, Host::new("faults/1.0"))
     }
 
-    /// Starts with these exporters in this world.
+    /// Starts with these exporters on this host.
     pub(super) fn start_on(exporters: Vec<Exporter>, mut host: Host) -> Result<Arc<Self>> {
         let said = Arc::<Mutex<Vec<String>>>::default();
         let hears = Arc::clone(&said);
@@ -66,19 +66,19 @@ impl Program {
         Ok(Arc::new(Self { telemetry, said, ended: Mutex::default() }))
     }
 
-    /// Goes on with other exporters.
+    /// Reloads with other exporters.
     pub(super) fn reload(&self, exporters: Vec<Exporter>) -> Result<()> {
         Ok(self.telemetry.reload(&plan(exporters), &Roles::default())?)
     }
 
-    /// Emits so many small spans.
+    /// Emits this many small spans.
     pub(super) fn emit(&self, count: u64) {
         for _ in 0..count {
             self.one(NAME, 0);
         }
     }
 
-    /// Emits a span of this name, with an attribute of so many bytes that do not compress.
+    /// Emits a span of this name, with an attribute of this many bytes that do not compress.
     pub(super) fn one(&self, name: &'static str, bytes: usize) -> SpanId {
         let tracer = self.telemetry.tracer_provider().tracer("faults");
         let mut span = tracer.start(name);
@@ -92,22 +92,22 @@ impl Program {
         id
     }
 
-    /// The ids of all spans that have ended.
+    /// Returns the ids of all ended spans.
     pub(super) fn ended(&self) -> Vec<SpanId> {
         locked(&self.ended).clone()
     }
 
-    /// The same, and forgets them.
+    /// Returns the same, and clears the list.
     pub(super) fn take_ended(&self) -> Vec<SpanId> {
         std::mem::take(&mut *locked(&self.ended))
     }
 
-    /// What the operator was told.
+    /// Returns the notices to the operator.
     pub(super) fn said(&self) -> Vec<String> {
         locked(&self.said).clone()
     }
 
-    /// What the operator was told, once that holds this word.
+    /// Waits for a notice that contains this word, and returns all notices.
     pub(super) async fn told(&self, word: &str) -> Result<Vec<String>> {
         let began = Instant::now();
         loop {
@@ -122,12 +122,12 @@ impl Program {
         }
     }
 
-    /// The counts of the first exporter.
+    /// Returns the counts of the first exporter.
     pub(super) fn counts(&self) -> Counts {
         self.telemetry.counts().into_iter().next().unwrap_or_default()
     }
 
-    /// Waits until the counts of the first exporter are so.
+    /// Waits until the counts of the first exporter satisfy the condition.
     pub(super) async fn until(
         &self,
         what: &str,
@@ -147,14 +147,14 @@ impl Program {
         }
     }
 
-    /// Ends it, without holding a runtime's thread meanwhile.
+    /// Shuts it down, without blocking a thread of the runtime meanwhile.
     pub(super) async fn end(self: Arc<Self>, max: Duration) -> Result<Report> {
         Ok(tokio::task::spawn_blocking(move || self.telemetry.shutdown(max)).await?)
     }
 }
 
 impl SteadyLoad {
-    /// So many threads, each with so many spans in a second.
+    /// Starts this many threads, each with `rate` spans per second.
     pub(super) fn start(program: &Arc<Program>, threads: usize, rate: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
         let run = |_| {
@@ -177,12 +177,12 @@ impl SteadyLoad {
         Self { stop, threads }
     }
 
-    /// Ends when the spans under way have ended.
+    /// Stops, and waits until the active spans have ended.
     pub(super) async fn stop(self) -> Result<()> {
         tokio::task::spawn_blocking(move || self.join()).await?
     }
 
-    /// The same for those who may wait.
+    /// The same, for a thread that may block.
     pub(super) fn join(mut self) -> Result<()> {
         self.stop.store(true, Ordering::Relaxed);
         for thread in std::mem::take(&mut self.threads) {
@@ -204,7 +204,7 @@ impl fmt::Debug for Program {
     }
 }
 
-/// An exporter of spans to this endpoint, in memory, as a configuration would have it but for a shorter throttle.
+/// Returns an exporter of spans to this endpoint, in memory, with the defaults of a configuration except for a shorter throttle.
 pub(super) fn exporter(name: &str, transport: Transport, endpoint: &str) -> Result<Exporter> {
     let uri = |path: &str| format!("{endpoint}{path}").parse().context("it is an URL");
     let endpoints = Endpoints {
@@ -235,13 +235,13 @@ pub(super) fn exporter(name: &str, transport: Transport, endpoint: &str) -> Resu
     })
 }
 
-/// The same with a folder.
+/// Returns the exporter with a folder.
 pub(super) fn kept_in(exporter: Exporter, directory: &Path, durability: Durability) -> Exporter {
     let directory = Some(directory.to_owned());
     Exporter { buffer: Buffer { directory, durability, ..exporter.buffer.clone() }, ..exporter }
 }
 
-/// The same with another endpoint of the same kind.
+/// Returns the exporter with changed OTLP settings.
 pub(super) fn with_otlp(mut exporter: Exporter, change: impl FnOnce(&mut Otlp)) -> Exporter {
     if let Destination::Otlp(otlp) = &mut exporter.destination {
         change(otlp);
@@ -249,12 +249,12 @@ pub(super) fn with_otlp(mut exporter: Exporter, change: impl FnOnce(&mut Otlp)) 
     exporter
 }
 
-/// The endpoint of a port on this machine.
+/// Returns the endpoint of a local port.
 pub(super) fn local(port: u16) -> String {
     format!("http://127.0.0.1:{port}")
 }
 
-/// The ids of all spans that a peer has accepted.
+/// Returns the ids of all spans that a peer has accepted.
 pub(super) fn received(peer: &Peer) -> HashSet<SpanId> {
     let seen = peer.seen();
     let spans = seen.iter().filter(|seen| seen.is_accepted).flat_map(|seen| &seen.spans);
@@ -274,7 +274,7 @@ fn plan(exporters: Vec<Exporter>) -> Plan {
     Plan { exporters, ..Plan::default() }
 }
 
-/// Text that does not compress to much less than three quarters: a generator's, of 64 letters.
+/// Generates random text of 64 letters, which does not compress to much less than three quarters.
 fn noise(bytes: usize) -> String {
     let mut state = 0x2545_f491_4f6c_dd1d_u64 ^ unix_nanos();
     let letter = |_| {

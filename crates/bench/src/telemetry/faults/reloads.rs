@@ -1,4 +1,4 @@
-//! A storm of reloads under load: everything changes that may, and exporters come and go.
+//! A storm of reloads under load: every reloadable setting changes, and exporters are added and removed.
 
 use std::{collections::HashSet, path::Path, time::Duration};
 
@@ -17,16 +17,16 @@ use super::{
 };
 use crate::parts::SpanId;
 
-/// Reloads in a second.
+/// Reloads per second.
 const PACE: u32 = 10;
-/// Carries everything, through all changes.
+/// Present in all plans, and receives every span.
 const STEADY: &str = "tracer.steady";
 /// The same, in memory.
 const MEMORY: &str = "tracer.memory";
-/// Is there in every other plan.
+/// Present in every other plan.
 const COMING: &str = "tracer.coming";
 
-/// Fifty reloads in five seconds, or many more; then what the exporter that came and went has left is delivered.
+/// Runs fifty reloads in five seconds, or many more; then the remaining spans of the removed exporter are delivered.
 pub(super) async fn storm(ground: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let reloads = if ground.short { 50 } else { 600 };
@@ -65,7 +65,7 @@ pub(super) async fn storm(ground: &Ground) -> Result<Fault> {
     Ok(fault)
 }
 
-/// What the exporter that came and went accepted has arrived, or arrives with its next start.
+/// Checks that the spans that the removed exporter accepted have arrived, or arrive with its next start.
 async fn left(fault: &mut Fault, lives: &[&Counts], (peer, folder): (&Peer, &Path)) -> Result<()> {
     let sum = |part: fn(&Counts) -> u64| lives.iter().map(|counts| part(counts)).sum::<u64>();
     let fresh = sum(|counts| counts.accepted - counts.recovered);
@@ -86,7 +86,7 @@ async fn left(fault: &mut Fault, lives: &[&Counts], (peer, folder): (&Peer, &Pat
     Ok(())
 }
 
-/// The plan of this number: endpoint, headers, throttle and lossy change, and one exporter is there or not.
+/// Returns the plan of this number: endpoint, headers, throttle and lossy change, and one exporter is present or not.
 fn plans(
     number: u32,
     (peers, others): (&[Peer; 2], &Peer),

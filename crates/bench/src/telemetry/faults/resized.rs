@@ -1,4 +1,4 @@
-//! The bounds of a buffer are changed while the destination is away: what an operator does when it fills up.
+//! The bounds of a buffer change while the destination is down: as when an operator reacts to a full buffer.
 
 use std::time::Duration;
 
@@ -14,10 +14,10 @@ use super::{
 };
 use crate::parts::free_port;
 
-/// Longer than an exporter that is gone goes on sending.
+/// Longer than a removed exporter continues to send.
 const AWAY: Duration = Duration::from_secs(11);
 
-/// More room lets held producers go on; less room loses nothing; the backlog arrives when the destination is back.
+/// A larger buffer releases held producers; a smaller one loses nothing; the backlog arrives when the destination is back.
 pub(super) async fn resized(_: &Ground) -> Result<Fault> {
     Fault::of(BOTH.into_iter().flat_map(|to| [true, false].map(|kept| one(to, kept))).collect())
         .await

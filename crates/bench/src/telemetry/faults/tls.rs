@@ -1,4 +1,4 @@
-//! TLS, mutual TLS, and an issuer that nobody here believes.
+//! TLS, mutual TLS, and an untrusted issuer.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use super::{
 
 const EXPORTER: &str = "tracer.peer";
 const SPANS: u64 = 1000;
-/// What a mended exporter may take: it does not wait for the hold of the one before it.
+/// The time limit of a fixed exporter: it does not wait for the hold of the one before it.
 const MENDED_MAX: Duration = Duration::from_secs(3);
 
-/// A believed peer, a peer that asks who we are, and one that is not believed until a reload mends that.
+/// A trusted peer, a peer that requests a client certificate, and one that is untrusted until a reload fixes that.
 pub(super) async fn tls(_: &Ground) -> Result<Fault> {
     let mut fault = Fault::default();
     let (certificates, others) = (Certificates::make(), Certificates::make());

@@ -1,4 +1,4 @@
-//! What documents say of one span.
+//! Random statements about one span.
 
 use super::{
     super::{
@@ -11,7 +11,7 @@ use super::{
 };
 
 impl Author<'_> {
-    /// A statement about what a span has.
+    /// Generates a statement about the content of a span.
     pub(super) fn of_span(&mut self, depth: usize) -> RefereeStatement {
         if depth > 0 && self.dice.once_in(3) {
             let left = Box::new(self.of_span(depth - 1));
@@ -151,7 +151,7 @@ impl Author<'_> {
         self.maybe_without(RefereeStatement::Exists(operand))
     }
 
-    /// Of an event or a link for which all holds.
+    /// Generates a condition on one event or link.
     fn of_item(&mut self) -> RefereeStatement {
         if self.dice.once_in(3) {
             let name = self.dice.pick(&["trace_id", "span_id"]).to_owned();
@@ -227,7 +227,7 @@ impl Author<'_> {
         ]);
         let left = Operand::Attribute(self.dice.pick(&["num", "dbl"]).to_owned());
         let right = Operand::Literal(RefereeValue::Int(self.dice.below(3) as i64));
-        // In a selector the value of a computation has to be on the left.
+        // In a selector a computed value has to be on the left.
         let computed = Operand::Arithmetic(Box::new(left), operator, Box::new(right));
         let value = trace::attribute(self.dice, "dbl");
         self.compared(computed, &ORDERS[2..], value)
