@@ -1,9 +1,14 @@
-//! `cargo xtask ci`: everything that must hold before a merge, in the order in which a failure costs least.
+//! `cargo xtask ci`: all checks before a merge, in the order in which a failure costs least.
 //!
-//! The tests come last, and among them those of the documentation first, so that a run ends with the summary of the
-//! test programs. Deliberately absent: anything that only a certain CI service could do.
+//! The tests come last, and among them the documentation tests first, so that a run ends with the summary of the test programs.
+//! Deliberately absent: anything that only a certain CI service could do.
 
-use std::{fs, path::Path, process::Command};
+use std::{
+    fs,
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
 
 use anyhow::{Context, Result, bail};
 
@@ -22,10 +27,10 @@ struct Step {
     run: fn(&Machine, &Variables) -> Result<()>,
 }
 
-/// What the language must also be able to run on.
+/// A target that the language must also compile for.
 const WASM: &str = "wasm32-unknown-unknown";
 
-/// Verdict traps at a time: they wait more than they compute.
+/// Concurrency of verdict traps: they wait more than they compute.
 const TRAPS_AT_ONCE: &str = "6";
 
 const STEPS: &[Step] = &[
@@ -107,7 +112,7 @@ pub(crate) fn run(machine: &Machine, names: &[&str]) -> Result<()> {
     let _lock = cache::lock(&machine.target().join("ci.lock"), waiting)?;
     let note = machine.target().join("ci.checkout");
     if !is_noted(&note, &machine.root) {
-        // Cargo tells what is fresh by times alone, and another checkout's programs may be younger than our files.
+        // Cargo decides freshness by file times alone, and another checkout's programs may be newer than our files.
         println!("ci: this target folder may hold programs of another checkout; they are removed");
         for target in [&[][..], &["--target", WASM]] {
             spawn::run(machine.cargo().args(["clean", "--quiet", "--workspace"]).args(target))?;
@@ -118,26 +123,25 @@ pub(crate) fn run(machine: &Machine, names: &[&str]) -> Result<()> {
     let mut needed: Vec<_> = steps.iter().flat_map(|step| step.services).copied().collect();
     needed.sort_unstable();
     needed.dedup();
-    let began = (machine.clock.now)();
+    let whole = Stopwatch::start(machine);
     services::with(machine, &needed, |variables| {
         steps.iter().try_for_each(|step| one(machine, step, variables))
     })?;
-    eprintln!("==> ci passed, {} min", spawn::minutes((machine.clock.now)() - began));
+    eprintln!("==> ci passed, {}", whole.read(machine));
     Ok(())
 }
 
-/// Whether a target folder's note names this checkout as the last that ran here.
+/// Whether the note in a target folder names this checkout as the last one that ran here.
 fn is_noted(note: &Path, checkout: &Path) -> bool {
     fs::read(note).is_ok_and(|noted| noted == checkout.as_os_str().as_encoded_bytes())
 }
 
 fn one(machine: &Machine, step: &Step, variables: &Variables) -> Result<()> {
     eprintln!("==> {}: {}", step.name, step.what);
-    let began = (machine.clock.now)();
+    let stopwatch = Stopwatch::start(machine);
     let result = (step.run)(machine, variables);
-    let took = spawn::minutes((machine.clock.now)() - began);
     let end = if result.is_ok() { "passed" } else { "failed" };
-    eprintln!("==> {} {end}, {took} min", step.name);
+    eprintln!("==> {} {end}, {}", step.name, stopwatch.read(machine));
     if let Err(error) = result {
         eprintln!("{error:#}");
         bail!("ci stopped at the step `{0}`; repeat it alone with `cargo xtask ci {0}`", step.name);
@@ -145,7 +149,27 @@ fn one(machine: &Machine, step: &Step, variables: &Variables) -> Result<()> {
     Ok(())
 }
 
-/// The named steps, or all of them; with `--without` in front all but the named.
+/// Measures the time of a step, and the CPU time of its programs.
+struct Stopwatch {
+    began: Instant,
+    cpu: Option<Duration>,
+}
+
+impl Stopwatch {
+    fn start(machine: &Machine) -> Self {
+        Self { began: (machine.clock.now)(), cpu: spawn::children_cpu() }
+    }
+
+    fn read(&self, machine: &Machine) -> String {
+        let took = spawn::minutes((machine.clock.now)() - self.began);
+        match self.cpu.zip(spawn::children_cpu()) {
+            Some((before, now)) => format!("{took} min, {} CPU min", spawn::minutes(now - before)),
+            None => format!("{took} min"),
+        }
+    }
+}
+
+/// Returns the named steps, or all of them; with `--without` in front all but the named.
 fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
     let (is_without, names) = match names {
         ["--without", names @ ..] if !names.is_empty() => (true, names),
@@ -159,7 +183,7 @@ fn chosen(names: &[&str]) -> Result<Vec<&'static Step>> {
     Ok(STEPS.iter().filter(is_chosen).collect())
 }
 
-/// Cargo as every step calls it: queries are checked against what `generate` wrote, whatever database a person names.
+/// Returns the cargo command of every step: queries are checked against the files of `generate`, whatever `DATABASE_URL` names.
 fn cargo(machine: &Machine) -> Command {
     let mut cargo = machine.cargo();
     cargo.env("SQLX_OFFLINE", "true").env_remove("DATABASE_URL");
@@ -193,7 +217,7 @@ fn clippy(machine: &Machine, _: &Variables) -> Result<()> {
 
 fn docs(machine: &Machine, _: &Variables) -> Result<()> {
     let mut cargo = cargo(machine);
-    // With examples come the features of tests, and so all that clippy has compiled.
+    // Examples enable the features of tests, and so reuse everything that clippy has compiled.
     cargo.args(["doc", "--workspace", "--no-deps", "--lib", "--bins", "--examples"]);
     spawn::run(cargo.env("RUSTDOCFLAGS", "-D warnings"))
 }
@@ -206,8 +230,8 @@ fn deny(machine: &Machine, _: &Variables) -> Result<()> {
     cargo_deny(machine, &["licenses", "bans", "sources"])
 }
 
-/// `cargo xtask advisories`: known weaknesses of what we depend on. It needs the network, and is no step of CI: a new advisory would
-/// break a build that changed nothing.
+/// `cargo xtask advisories`: checks the dependencies for known vulnerabilities. It needs the network, and is no step of CI: a new
+/// advisory would break a build that changed nothing.
 pub(crate) fn advisories(machine: &Machine) -> Result<()> {
     cargo_deny(machine, &["advisories"])
 }
@@ -219,7 +243,7 @@ fn cargo_deny(machine: &Machine, checks: &[&str]) -> Result<()> {
 
 fn wasm(machine: &Machine, _: &Variables) -> Result<()> {
     let installed = spawn::output(Command::new("rustup").args(["target", "list", "--installed"]));
-    // Without rustup the toolchain is someone else's care, and cargo says what is missing.
+    // Without rustup the user manages the toolchain, and cargo reports a missing target.
     if installed.is_ok_and(|installed| installed.lines().all(|target| target != WASM)) {
         spawn::run(Command::new("rustup").args(["target", "add", WASM]))?;
     }
@@ -246,7 +270,7 @@ fn dogfood(machine: &Machine, variables: &Variables) -> Result<()> {
     bench::dogfood(machine, &["--faults"], variables)
 }
 
-/// The cases start a Postgres of their own, so that none sees what another wrote.
+/// Each case starts its own Postgres, so that none sees the rows of another.
 fn traps(machine: &Machine, _: &Variables) -> Result<()> {
     played(machine, "tests/traps/run.py", &["--jobs", TRAPS_AT_ONCE])
 }
@@ -256,7 +280,7 @@ fn tenants(machine: &Machine, _: &Variables) -> Result<()> {
     played(machine, "tests/tenants/prove.py", &["--short"])
 }
 
-/// Plays cases with the program as it is built for tests.
+/// Runs cases with the program as it is built for tests.
 fn played(machine: &Machine, cases: &str, arguments: &[&str]) -> Result<()> {
     let program = programs::build(machine)?.join(programs::PRODUCT);
     let mut python = machine.command("python3");
@@ -266,7 +290,7 @@ fn played(machine: &Machine, cases: &str, arguments: &[&str]) -> Result<()> {
 
 fn tests(machine: &Machine, variables: &Variables) -> Result<()> {
     packages::browser(machine)?;
-    // Tests run examples as programs, and `--all-targets` alone builds them as tests.
+    // Tests run examples as programs, and `--all-targets` alone builds examples as tests.
     programs::build(machine)?;
     let mut cargo = cargo(machine);
     cargo.args(["test", "--workspace", "--all-targets", "--no-fail-fast"]);
@@ -276,6 +300,16 @@ fn tests(machine: &Machine, variables: &Variables) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    #[cfg(target_os = "linux")]
+    fn the_cpu_time_of_ended_programs_is_counted() {
+        let before = spawn::children_cpu().expect("this is Linux");
+        let loops = "i=0; while [ $i -lt 200000 ]; do i=$((i+1)); done";
+        spawn::run(Command::new("sh").args(["-c", loops])).expect("it counts");
+        let after = spawn::children_cpu().expect("this is Linux");
+        assert!(after > before, "{before:?} {after:?}");
+    }
 
     #[test]
     fn named_steps_run_in_the_order_of_the_table() {

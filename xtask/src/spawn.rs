@@ -1,4 +1,4 @@
-//! Running other programs, with words that help when they fail.
+//! Running other programs, with helpful messages when they fail.
 
 use std::{
     fs::{self, File},
@@ -11,13 +11,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::machine::Machine;
 
-/// How often long work says that it is still going.
+/// The interval at which long work prints that it still runs.
 const HEARTBEAT: Duration = Duration::from_secs(30);
 
 /// How many last lines of a log an error shows.
 const LOG_LINES_SHOWN: usize = 15;
 
-/// Runs a program to its end, its output going where ours goes.
+/// Runs a program to its end; it inherits stdout and stderr.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
     let status = command.status().with_context(|| unstarted(command))?;
     if !status.success() {
@@ -26,7 +26,7 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// Runs a program to its end and returns what it printed.
+/// Runs a program to its end and returns its output.
 pub(crate) fn output(command: &mut Command) -> Result<String> {
     let output = command.output().with_context(|| unstarted(command))?;
     if !output.status.success() {
@@ -36,7 +36,7 @@ pub(crate) fn output(command: &mut Command) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs a program that takes minutes: its output goes to a log, and a line now and then says that it still works.
+/// Runs a program that takes minutes: its output goes to a log, and a line is printed from time to time.
 pub(crate) fn long(machine: &Machine, command: &mut Command, log: &Path) -> Result<()> {
     let mut child = logged(command, log)?.spawn().with_context(|| unstarted(command))?;
     let began = (machine.clock.now)();
@@ -62,7 +62,7 @@ pub(crate) fn long(machine: &Machine, command: &mut Command, log: &Path) -> Resu
     Ok(())
 }
 
-/// Sends a program's output to the end of a file.
+/// Appends a program's output to a file.
 pub(crate) fn logged<'a>(command: &'a mut Command, log: &Path) -> Result<&'a mut Command> {
     let parent = log.parent().context("a log stands in a folder")?;
     fs::create_dir_all(parent).with_context(|| format!("`{}` cannot be made", parent.display()))?;
@@ -81,6 +81,19 @@ pub(crate) fn last_lines(log: &Path) -> String {
 
 pub(crate) fn minutes(duration: Duration) -> String {
     format!("{:.1}", duration.as_secs_f64() / 60.0)
+}
+
+/// Returns the CPU time of all programs that this process started and waited for; none where the system does not report it.
+pub(crate) fn children_cpu() -> Option<Duration> {
+    /// Milliseconds of a tick, which is the same on every Linux.
+    const TICK_MS: u64 = 10;
+    /// The position of `cutime` behind the program's name; `cstime` follows it. See proc_pid_stat(5).
+    const CUTIME: usize = 13;
+    let stat = fs::read_to_string("/proc/self/stat").ok()?;
+    let (_, fields) = stat.rsplit_once(')')?;
+    let times = fields.split_whitespace().skip(CUTIME).take(2).map(str::parse::<u64>);
+    let ticks = times.sum::<Result<u64, _>>().ok()?;
+    Some(Duration::from_millis(ticks * TICK_MS))
 }
 
 fn unstarted(command: &Command) -> String {
