@@ -53,6 +53,11 @@ use exit::Exit;
 use serve::Outside;
 use terminal::{Interactivity, Terminal};
 
+/// It returns the memory of large requests sooner than the system's allocator: `docs/adr/0034-allocator.md`.
+#[cfg(target_os = "linux")]
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// The name of the program.
 const NAME: &str = "qualitytrace";
 
