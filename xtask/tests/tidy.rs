@@ -1,7 +1,7 @@
-//! House rules that a compiler cannot see, checked as ordinary tests.
+//! Project rules that a compiler cannot check, as ordinary tests.
 //!
-//! Here are the tables and the real workspace; `tidy/guards.rs` holds the rules, each a function from a workspace to
-//! its complaints, and `tidy/planted.rs` shows that each of them can fail, and in which words.
+//! This file has the tables and the real workspace; `tidy/guards.rs` has the rules, each a function from a workspace to its
+//! complaints, and `tidy/planted.rs` shows that each of them can fail, and with which message.
 
 #[path = "tidy/code.rs"]
 mod code;
@@ -11,6 +11,8 @@ mod guards;
 mod planted;
 #[path = "tidy/type_names.rs"]
 mod type_names;
+#[path = "tidy/words.rs"]
+mod words;
 #[path = "tidy/workspace.rs"]
 mod workspace;
 
@@ -19,7 +21,7 @@ use std::path::Path;
 use guards::Guard;
 use workspace::Workspace;
 
-/// Which workspace crates each crate may name. Anything else is a door in a wall: it needs a decision record.
+/// The workspace crates that each crate may depend on. Any other dependency needs an ADR.
 #[rustfmt::skip]
 const FLOORS: &[(&str, &[&str])] = &[
     ("model", &[]),
@@ -42,8 +44,8 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("xtask", &[]),
 ];
 
-/// Who may name each of these foreign worlds; the others go through them. `bench` sets the bare thing beside ours, and
-/// what only tests and examples name is theirs to choose.
+/// The crates that may depend on each of these external crates; the others use those. `bench` compares external crates with ours,
+/// and tests and examples may depend on anything.
 const OWNERS: &[(&str, &[&str])] = &[
     ("sqlx", &["db"]),
     ("async-nats", &["bus"]),
@@ -53,15 +55,15 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("clap", &["cli", "xtask"]),
 ];
 
-/// Crates for any program: none of their files speaks of the product, but for the names of these packages.
+/// Crates for any program: none of their files names the product, except in the names of these packages.
 const LIBRARIES: &[&str] =
     &["qualitytrace-source", "qualitytrace-journal", "qualitytrace-telemetry"];
 
-/// The product, as it is written here and there, in small letters.
+/// The spellings of the product's name, in lower case.
 const PRODUCT: &[&str] = &["qualitytrace", "quality-trace", "quality_trace"];
 
-/// Floors 0 and 1: no async, no network, no files, no clock, no environment. With each, the foreign crates that it may
-/// name: those that keep to the same.
+/// Floors 0 and 1: no async, no network, no files, no clock, no environment. With each crate, the external crates that it may
+/// depend on: those that follow the same rule.
 const PURE: &[(&str, &[&str])] = &[
     ("model", &["hashbrown", "jiff", "serde", "siphasher", "thiserror", "uuid"]),
     ("qualitytrace-source", &["annotate-snippets", "saphyr-parser", "toml_parser"]),
@@ -71,37 +73,57 @@ const PURE: &[(&str, &[&str])] = &[
     ("shape", &["thiserror"]),
 ];
 
-/// Modules of `std` that a pure crate may not name; `self` would be all of them under another name.
+/// Modules of `std` that a pure crate may not use; `self` would import all of them under another name.
 const IMPURE_MODULES: &[&str] = &["env", "fs", "io", "net", "os", "process", "self", "thread"];
 
-/// Words that a pure crate may not use.
+/// Patterns that a pure crate may not contain.
 const IMPURE_WORDS: &[&str] =
     &["async fn", "async move", ".await", "Instant::", "SystemTime", "::now(", "std as ", "std::*"];
 
-/// Lines of a file that are not its `mod tests`.
+/// The upper bound of lines of a file without its `mod tests`.
 const FILE_LINES_MAX: usize = 500;
 
-/// Names that say nothing about what is inside.
+/// Names that do not describe the content.
 const EMPTY_NAMES: &[&str] =
     &["common", "util", "utils", "helper", "helpers", "misc", "imp", "manager", "base", "types"];
 
-/// Words that end as participles do, and are nouns of the field.
-const NOUNS: &[&str] =
-    &["Encoding", "Greeting", "Finding", "Need", "Ring", "Listing", "Paging", "Seed", "Spelling", "String"];
+/// Nouns that end like participles.
+const NOUNS: &[&str] = &[
+    "Encoding", "Greeting", "Finding", "Need", "Ring", "Listing", "Paging", "Seed", "Spelling",
+    "String",
+];
 
-/// Participles that do not end as the others do, and words that name nothing.
+/// Irregular participles, and words that are no nouns.
 #[rustfmt::skip]
 const PARTICIPLES: &[&str] = &[
     "Again", "Anybody", "Came", "Done", "Drawn", "Found", "Given", "Gone", "Heard", "Held", "Here", "Kept", "Known", "Left", "Lost", "Made",
     "Met", "Nobody", "Nothing", "Read", "Said", "Seen", "Sent", "Shown", "Taken", "Told", "Took", "Unread", "Whose", "Written",
 ];
 
-/// Crates whose types do not all have such names yet. None is added here.
+/// Words that only their author searches for, and what to write instead.
+const WORDS: &[(&str, &str)] = &[
+    ("anybody", "who it is, such as `any sender`"),
+    ("asked", "`requested`, `queried` or `called`"),
+    ("heard", "`received`"),
+    ("nobody", "who it is, or the passive: `no exporter`, `is not read`"),
+    ("said", "`reported`, `logged` or `stated`"),
+    ("says", "`reports`, `logs` or `states`"),
+    ("somebody", "who it is: `the caller`, `an attacker`"),
+    ("told", "`reported`, `notified` or `configured`"),
+    ("whoever", "who it is: `the caller`, `the sender`"),
+];
+
+/// Crates with types that do not follow the rule yet. Do not add a crate here.
 const WITHOUT_TYPE_NAMES: &[&str] = &[];
 
 #[test]
 fn types_have_names_of_their_own() {
     check(type_names::check);
+}
+
+#[test]
+fn prose_has_the_words_of_the_field() {
+    check(words::check);
 }
 
 #[test]

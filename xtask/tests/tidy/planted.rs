@@ -1,15 +1,15 @@
-//! Each guard, shown a workspace that breaks its rule: it must refuse, and in these words.
+//! Tests of each guard with a workspace that breaks its rule: the guard must reject it with this message.
 
 use std::fs;
 
 use crate::{
     FILE_LINES_MAX,
     guards::{self, Guard},
-    type_names,
+    type_names, words,
     workspace::Workspace,
 };
 
-/// A workspace of `crates/<name>`, each with these lines under its package, plus the files of `more`.
+/// Checks a guard on a workspace of `crates/<name>`, each with these lines in its manifest, plus the files of `more`.
 fn check(guard: Guard, crates: &[(&str, &str)], more: &[(&str, &str)], expected: &[&str]) {
     let root = tempfile::tempdir().expect("a temporary folder");
     let write = |path: &str, text: &str| {
@@ -54,6 +54,20 @@ fn a_type_without_a_name_of_its_own() {
         &[],
     );
     check("#[cfg(test)]\nmod tests {\n    struct Told;\n}\n", &[]);
+}
+
+#[test]
+fn a_word_that_only_its_author_finds() {
+    let check = |path: &str, text: &str, expected: &[&str]| {
+        check(words::check, &[("db", "")], &[(path, text)], expected);
+    };
+    let code = "crates/db/src/a.rs";
+    let told = "`told`: write `reported`, `notified` or `configured`";
+    check(code, "// It is told.\n", &[&format!("{code}:1: {told}")]);
+    check(code, "fn told() {}\n/// Calls `told`, or \"told\".\nlet a = 1; // told\n", &[]);
+    check("docs/a.md", "A line.\n```\ntold\n```\nTold!\n", &[&format!("docs/a.md:5: {told}")]);
+    check("docs/a.md", "[a page](what-is-told.md), \"told\" and `told`\n", &[]);
+    check("CHANGELOG.md", "What was told before.\n", &[]);
 }
 
 #[test]
