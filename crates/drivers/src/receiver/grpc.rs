@@ -16,7 +16,7 @@ use super::{
     Sender, Sink,
     body::{Limit, Reply, read},
     error::ExportError,
-    intake::{Intake, Signal, carried},
+    intake::{ExportTarget, Intake, Signal},
     pack::Encoding,
 };
 
@@ -35,7 +35,7 @@ const ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 const ACCEPT_ENCODING: HeaderName = HeaderName::from_static("grpc-accept-encoding");
 
 /// The path of trace exports.
-pub(super) const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
+const TRACES: &str = "/opentelemetry.proto.collector.trace.v1.TraceService/Export";
 
 /// Characters that must be percent-encoded in a text header.
 const UNPRINTABLE: &AsciiSet = &CONTROLS.add(b'%');
@@ -52,10 +52,10 @@ pub(super) async fn respond<S: Sink>(
     peer: IpAddr,
     request: Request<Incoming>,
 ) -> Response<Reply> {
-    let carried = carried(&request);
+    let target = ExportTarget::of(&request);
     let sender = match intake.admit(request.headers(), peer).await {
         Ok(sender) => sender,
-        Err(error) => return refuse(&error, &intake.refused(carried, None, &error)),
+        Err(error) => return refuse(&error, &intake.refused(&target, None, &error)),
     };
     match call(intake, &sender, request).await {
         Ok(message) => {
@@ -63,7 +63,7 @@ pub(super) async fn respond<S: Sink>(
             trailers.insert(STATUS, OK);
             with_type(Response::new(Reply::with_trailers(message, trailers)))
         }
-        Err(error) => refuse(&error, &intake.refused(carried, Some(&sender), &error)),
+        Err(error) => refuse(&error, &intake.refused(&target, Some(&sender), &error)),
     }
 }
 

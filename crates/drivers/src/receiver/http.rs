@@ -17,7 +17,7 @@ use super::{
     body::{self, Limit, Reply},
     error::ExportError,
     grpc,
-    intake::{Intake, PartialSuccess, Signal, carried},
+    intake::{ExportTarget, Intake, PartialSuccess, Signal},
     pack::Encoding,
 };
 
@@ -30,7 +30,7 @@ enum Form {
 }
 
 /// The path of trace exports.
-pub(super) const TRACES: &str = "/v1/traces";
+const TRACES: &str = "/v1/traces";
 
 /// The head of an export request.
 struct ExportHead {
@@ -49,9 +49,9 @@ pub(super) async fn respond<S: Sink>(
     // An error is reported in the encoding of the request.
     let form = known.unwrap_or_default();
     let version = request.version();
-    let carried = carried(&request);
+    let target = ExportTarget::of(&request);
     let refused = |sender: Option<&Sender>, error: &ExportError| {
-        refuse(form, version, error, &intake.refused(carried, sender, error))
+        refuse(form, version, error, &intake.refused(&target, sender, error))
     };
     let sender = match intake.admit(request.headers(), peer).await {
         Ok(sender) => sender,

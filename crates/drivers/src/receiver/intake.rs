@@ -2,8 +2,9 @@
 
 use std::{future::Future, net::IpAddr, sync::Arc, time::Duration};
 
-use ::http::{HeaderMap, Request};
 use bytes::Bytes;
+use http::{HeaderMap, Request, Uri};
+use hyper::body::Body;
 use tokio::time::timeout;
 
 use crate::{
@@ -14,27 +15,35 @@ use crate::{
 use super::{
     Config, Gate, LostSignal, Sender, Sink,
     error::ExportError,
-    grpc, http,
     room::{Buffer, Room},
     stats::{ReceiverCounters, add},
 };
 
-/// Returns the signal that a request may carry and that is lost if it is refused, by its path. If the path does not decide, it
-/// may be spans: an exporter with a wrong address sends them too.
-pub(super) fn carried<B: hyper::body::Body>(request: &Request<B>) -> Option<LostSignal> {
-    let path = request.uri().path().trim_end_matches('/');
-    if [http::TRACES, grpc::TRACES].contains(&path) && !request.body().is_end_stream() {
-        return Some(LostSignal::Spans);
+/// The target of a request. It decides which signal is lost if the request is refused.
+pub(super) struct ExportTarget {
+    uri: Uri,
+    has_body: bool,
+}
+
+impl ExportTarget {
+    pub(super) fn of<B: Body>(request: &Request<B>) -> Self {
+        Self { uri: request.uri().clone(), has_body: !request.body().is_end_stream() }
     }
-    let is_of = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
-    let is_nothing = request.body().is_end_stream()
-        || path.starts_with("/grpc.")
-        || is_of(&["/v1/metrics", "/v1development/profiles"])
-        || is_of(&["MetricsService/Export", "ProfilesService/Export"]);
-    match is_of(&["/v1/logs", "LogsService/Export"]) {
-        _ if is_nothing => None,
-        true => Some(LostSignal::Logs),
-        false => Some(LostSignal::Spans),
+
+    /// Returns the signal that the request may carry, by its path. If the path does not decide, it may be spans: an exporter
+    /// with a wrong address sends them too.
+    fn signal(&self) -> Option<LostSignal> {
+        let path = self.uri.path().trim_end_matches('/');
+        let is_of = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
+        let is_nothing = !self.has_body
+            || path.starts_with("/grpc.")
+            || is_of(&["/v1/metrics", "/v1development/profiles"])
+            || is_of(&["MetricsService/Export", "ProfilesService/Export"]);
+        match is_of(&["/v1/logs", "LogsService/Export"]) {
+            _ if is_nothing => None,
+            true => Some(LostSignal::Logs),
+            false => Some(LostSignal::Spans),
+        }
     }
 }
 
@@ -135,14 +144,15 @@ impl<S: Sink> Intake<S> {
     /// the conclusion of a run: otherwise any untrusted sender could spoil all runs.
     pub(super) fn refused(
         &self,
-        carried: Option<LostSignal>,
+        target: &ExportTarget,
         sender: Option<&Sender>,
         error: &ExportError,
     ) -> String {
-        if let (Some(sender), Some(carried)) = (sender, carried)
+        if let Some(sender) = sender
             && !matches!(error, ExportError::Refused(_))
+            && let Some(signal) = target.signal()
         {
-            self.sink.lost_unread(sender, carried);
+            self.sink.lost_unread(sender, signal);
         }
         let said = error.to_string();
         self.watch.refusal(&said, sender);
