@@ -34,10 +34,10 @@ fn report_folder(folder: &Path, host: &Host) {
     let exporter = name.strip_suffix(LOGS).unwrap_or(name);
     let signal = if exporter == name { "what it had" } else { "logs" };
     let message = format!(
-        "{} in `{}` not delivered, and no exporter of this configuration sends what is there: an exporter of this name and \
+        "`{}` has {} to deliver, and no exporter of this configuration sends what is there: an exporter of this name and \
          `directory` that sends {signal} delivers it; if it is not needed, delete the folder",
-        words::items(items),
-        folder.display()
+        folder.display(),
+        words::items(items)
     );
     let message = message.as_str();
     (host.notice)(&Notice { exporter, topic: Topic::Delivery, is_over: false, message });

@@ -406,7 +406,7 @@ fn what_an_earlier_configuration_left_is_said_at_the_start() {
     let said = Arc::default();
     let other = start("other", &said);
     let expected = format!(
-        "one: 3 items in `{}` not delivered, and no exporter of this configuration sends what is there: an exporter of this name \
+        "one: `{}` has 3 items to deliver, and no exporter of this configuration sends what is there: an exporter of this name \
          and `directory` that sends what it had delivers it; if it is not needed, delete the folder",
         directory.join("one").display()
     );

@@ -44,7 +44,7 @@ fn plan(path: &str) -> Result<Plan, Box<dyn Error>> {
     let defaults = config::Defaults {
         service_name: "outside".to_owned(),
         directory: None,
-own_directory: None,
+        own_directory: None,
         environment: std::env::vars().collect(),
     };
     let overlay = config::Overlay {

@@ -68,23 +68,21 @@ fn hold(item: &Item<'_>) -> Option<Option<Duration>> {
     hold
 }
 
-/// Reads a value as a path.
+/// Reads the buffer's directory, which may not be the program's own.
 fn directory(item: &Item<'_>, context: &Context<'_>) -> Option<PathBuf> {
     let directory = path(item)?;
-    let whole = |path: &Path| absolute(path).ok();
-    let own = context.defaults.own_directory.as_deref();
-    if own.is_some_and(|own| whole(own) == whole(&directory)) {
+    let is_same = |own: &Path| absolute(own).ok() == absolute(&directory).ok();
+    if context.defaults.own_directory.as_deref().is_some_and(is_same) {
         let message = format!("`{}` is where this program keeps things of its own", item.path);
-        let mistake = context.found.error(item.node.span, message);
+        let error = context.found.error(item.node.span, message);
         let below = directory.join("telemetry");
-        context
-            .found
-            .push(mistake.help(format!("write a folder of its own: `{}`", below.display())));
+        context.found.push(error.help(format!("write a folder of its own: `{}`", below.display())));
         return None;
     }
     Some(directory)
 }
 
+/// Reads a value as a path.
 pub(super) fn path(item: &Item<'_>) -> Option<PathBuf> {
     let text = item.string()?;
     if text.is_empty() || text.contains('\0') {
