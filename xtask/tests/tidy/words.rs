@@ -1,26 +1,23 @@
 //! Words that documentation and comments do not use: readers search for the term of the field.
 
-use std::{fs, path::Path};
-
 use crate::{WORDS, workspace::Workspace};
 
-/// Checks comments of Rust files, and pages at the root and under `docs`. Code and quotations may use every word.
+/// Checks comments on lines of their own in Rust files, and pages. Code and quotations may use every word.
 pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
     let mut complaints = Vec::new();
     for file in workspace.files() {
         let comments = file.text.lines().map(|line| line.trim_start().strip_prefix("//"));
         complaints.extend(find(&file.path, comments));
     }
-    for path in pages(&workspace.root) {
-        let text = fs::read_to_string(&path).unwrap_or_default();
+    // The changelog quotes what was there before.
+    for page in workspace.pages().iter().filter(|page| page.path != "CHANGELOG.md") {
         let mut is_code = false;
-        let prose = text.lines().map(|line| {
+        let prose = page.text.lines().map(|line| {
             let is_fence = line.trim_start().starts_with("```");
             is_code ^= is_fence;
             (!is_code && !is_fence).then_some(line)
         });
-        let name = path.strip_prefix(&workspace.root).unwrap_or(&path);
-        complaints.extend(find(&name.display().to_string(), prose));
+        complaints.extend(find(&page.path, prose));
     }
     complaints
 }
@@ -54,16 +51,4 @@ fn without_quotations(line: &str) -> String {
         rest = inside.split_once(end).map_or("", |(_, rest)| rest);
     }
     prose
-}
-
-/// Returns the Markdown pages, without the changelog, which quotes what was there before.
-fn pages(root: &Path) -> Vec<std::path::PathBuf> {
-    let folders = ["", "docs", "docs/adr", "docs/language"].map(|folder| root.join(folder));
-    let entries = folders.iter().filter_map(|folder| fs::read_dir(folder).ok()).flatten().flatten();
-    let mut pages: Vec<_> = entries.map(|entry| entry.path()).collect();
-    pages.retain(|path| {
-        path.extension().is_some_and(|it| it == "md") && !path.ends_with("CHANGELOG.md")
-    });
-    pages.sort();
-    pages
 }

@@ -62,6 +62,17 @@ impl Workspace {
         let is_file = |path: &Path| path.extension().is_none_or(|it| it != "proposed");
         files(&self.root, &self.root.join(&one.folder), is_file)
     }
+
+    /// Returns the Markdown pages of all folders, without golden files and without hidden folders at the root.
+    pub(crate) fn pages(&self) -> Vec<Source> {
+        let is_page = |path: &Path| {
+            path.extension().is_some_and(|it| it == "md")
+                && !path.components().any(|it| it.as_os_str() == "golden")
+        };
+        let mut pages = files(&self.root, &self.root, is_page);
+        pages.retain(|page| !page.path.starts_with('.'));
+        pages
+    }
 }
 
 impl Source {
