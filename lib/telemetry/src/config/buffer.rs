@@ -19,6 +19,9 @@ const MEMORY_MIN: u64 = 1024 * 1024;
 const DISK_MIN: u64 = 1024 * 1024;
 const SIZE_MAX: u64 = 1 << 50;
 
+/// The folder in the program's own directory in which exporters may buffer.
+const FOLDER: &str = "telemetry";
+
 const DURABILITIES: &[(&str, Durability)] = &[
     ("memory", Durability::Memory),
     ("process", Durability::Process),
@@ -68,15 +71,20 @@ fn hold(item: &Item<'_>) -> Option<Option<Duration>> {
     hold
 }
 
-/// Reads the buffer's directory, which may not be the program's own.
+/// Reads the buffer's directory. In the program's own directory, only one folder is for exporters.
 fn directory(item: &Item<'_>, context: &Context<'_>) -> Option<PathBuf> {
     let directory = path(item)?;
-    let is_same = |own: &Path| absolute(own).ok() == absolute(&directory).ok();
-    if context.defaults.own_directory.as_deref().is_some_and(is_same) {
-        let message = format!("`{}` is where this program keeps things of its own", item.path);
+    let Some(own) = &context.defaults.own_directory else { return Some(directory) };
+    let is_below = |folder: &Path| {
+        absolute(&directory).is_ok_and(|path| absolute(folder).is_ok_and(|it| path.starts_with(it)))
+    };
+    let allowed = own.join(FOLDER);
+    if is_below(own) && !is_below(&allowed) {
+        let message = format!("`{}` is where this program stores its own files", item.path);
         let error = context.found.error(item.node.span, message);
-        let below = directory.join("telemetry");
-        context.found.push(error.help(format!("write a folder of its own: `{}`", below.display())));
+        let help =
+            format!("write `{}`, or a folder outside of `{}`", allowed.display(), own.display());
+        context.found.push(error.help(help));
         return None;
     }
     Some(directory)

@@ -64,8 +64,8 @@ pub struct Defaults {
     pub service_name: String,
     /// The directory in which exporters buffer on disk; without it, they buffer in memory only.
     pub directory: Option<PathBuf>,
-    /// The directory for the program's own files. No exporter may buffer directly in it, beside folders that do not
-    /// belong to exporters.
+    /// The directory for the program's own files. Exporters may buffer in its folder `telemetry`, and nowhere else in
+    /// it.
     pub own_directory: Option<PathBuf>,
     /// The environment for OpenTelemetry's own variables.
     pub environment: Environment,
