@@ -7,37 +7,19 @@
 
 mod access;
 mod api;
-pub mod catalogue;
 pub mod config;
-mod followers;
-mod gates;
-mod identity;
+mod database;
+mod http;
 mod ingest;
-mod instance;
-mod interests;
-mod journal_key;
-mod listen;
-mod liveness;
-mod maintenance;
-mod own_events;
-mod own_metrics;
-mod own_spans;
-mod own_telemetry;
-mod peers;
+mod live;
 mod plant;
-mod provision;
-mod proxies;
 mod startup;
-mod suites;
-mod tls;
-mod traceparent;
-mod variables;
-mod watch;
+mod telemetry;
 mod worker;
-mod write_timeout;
 
 use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
+use ::telemetry::Report;
 use db::{Connect, Db, DbError, SecretKeys};
 use drivers::{
     connections, receiver,
@@ -46,7 +28,6 @@ use drivers::{
 };
 use model::{Fault, Faulty, World};
 use runner::Pool;
-use telemetry::Report;
 use thiserror::Error;
 use tokio::{net::TcpListener, runtime, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
@@ -57,19 +38,22 @@ pub use access::{
     table::{INGEST as INGEST_ROLES, Need, TABLE as ACCESS},
 };
 pub use api::openapi;
-pub use own_telemetry::{CRATES, OwnEndpoint, Telemetry, describe, host, not_sending, probe};
+pub use database::provision::ProvisionError;
 #[cfg(feature = "planted")]
 pub use plant::plant;
-pub use provision::ProvisionError;
+pub use telemetry::{
+    catalogue,
+    export::{CRATES, OwnEndpoint, Telemetry, describe, host, not_sending, probe},
+};
 
-pub use tls::TlsError;
+pub use http::tls::TlsError;
 
-use access::Access;
+use access::{Access, proxies::TrustedProxies};
 use config::{Config, Mode};
-use peers::Peers;
-use proxies::TrustedProxies;
+use database::peers::Peers;
+use ingest::interests::Interests;
 use startup::DbStartup;
-use watch::Watch;
+use telemetry::calls::Watch;
 use worker::Worker;
 
 /// The shutdown timeout of requests and active runs.
@@ -149,7 +133,7 @@ pub enum StartError {
     Receiver(#[from] receiver::StartError),
     /// An exporter cannot be started.
     #[error(transparent)]
-    Telemetry(#[from] telemetry::StartError),
+    Telemetry(#[from] ::telemetry::StartError),
     /// The documents that are applied at every start are invalid.
     #[error(transparent)]
     Provision(#[from] ProvisionError),
@@ -195,7 +179,7 @@ pub async fn start(
     let (access, proxies, gate) = access(&config, &calm_db, world);
     let Config { telemetry: exporters, listen, workers, ids, retention, limits, .. } = config;
     // The external trace ids that runs wait for.
-    let interests = interests::Interests::default();
+    let interests = Interests::default();
     // Ingest: from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this server.
     let (bus, identity) = spans.open_bus(world).await?;
     let (bus, peers) = (Arc::new(bus), Peers::new(identity, world));
@@ -207,14 +191,14 @@ pub async fn start(
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on(listen, &receiver)?;
     // Ports that the system chose are known only now.
-    own_telemetry::refuse_own_endpoints(&exporters, addresses)?;
+    telemetry::export::refuse_own_endpoints(&exporters, addresses)?;
     peers.listen_on(addresses.http);
     work.spawn(opening.clone().first()).await??;
     let keeping = peers.clone().keep_apart(calm_db.clone());
     // The API: connections are accepted here, requests are handled on the work runtime.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
-    let followers = followers::Followers::new(stop.clone());
+    let followers = live::followers::Followers::new(stop.clone());
     let app = api::App {
         db: db.clone(),
         calm_db: calm_db.clone(),
@@ -278,7 +262,7 @@ fn receiver_name(config: &Config) -> String {
 /// names.
 pub fn check(config: &Config) -> Result<(), StartError> {
     fits(config)?;
-    telemetry::check(&config.telemetry.plan, &config.telemetry.roles(), &host())?;
+    ::telemetry::check(&config.telemetry.plan, &config.telemetry.roles(), &host())?;
     provided(config)?;
     Ok(())
 }
@@ -288,9 +272,9 @@ fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
     if let (Some(address), Mode::Off) = (beyond(config.listen), config.access.mode) {
         return Err(StartError::NotLoopback(address));
     }
-    own_telemetry::refuse_own_endpoints(&config.telemetry, config.listen)?;
+    telemetry::export::refuse_own_endpoints(&config.telemetry, config.listen)?;
     ingest::Settings::of(config).receiver(None, 0)?;
-    Ok(config.tls.api.as_ref().map(tls::acceptor).transpose()?)
+    Ok(config.tls.api.as_ref().map(http::tls::acceptor).transpose()?)
 }
 
 /// Returns an address that other machines can reach.
@@ -342,9 +326,9 @@ fn records(config: &Config, world: World, work: &runtime::Handle) -> Result<(Db,
 /// Returns the endpoint to which a Collector sends to reach this server, and the provisioned documents.
 fn provided(
     config: &Config,
-) -> Result<(Arc<str>, Option<Vec<provision::ProvisionedDocument>>), StartError> {
+) -> Result<(Arc<str>, Option<Vec<database::provision::ProvisionedDocument>>), StartError> {
     let otlp: Arc<str> = receiver_name(config).into();
-    let provided = provision::logged(config.provisioning.as_deref(), &otlp)?;
+    let provided = database::provision::logged(config.provisioning.as_deref(), &otlp)?;
     Ok((otlp, provided))
 }
 
@@ -354,9 +338,9 @@ fn liveness(
     work: &runtime::Handle,
     telemetry: &Arc<Telemetry>,
     stop: &CancellationToken,
-) -> liveness::Liveness {
+) -> http::liveness::Liveness {
     let telemetry = Arc::clone(telemetry);
-    liveness::Liveness::watch(tasks, work, move || telemetry.is_pressed(), stop.clone())
+    http::liveness::Liveness::watch(tasks, work, move || telemetry.is_pressed(), stop.clone())
 }
 
 fn cores(work: &runtime::Handle) -> usize {
@@ -372,10 +356,14 @@ fn pool(work: &runtime::Handle) -> Pool {
 /// Runs all tasks that need the database: runs, suites, and its maintenance.
 async fn working(worker: Arc<Worker>, retention: config::Retention, stop: CancellationToken) {
     let keep = db::Keep { runs: retention.runs, traces: retention.traces };
-    let upkeep =
-        maintenance::upkeep(worker.db.clone(), (keep, retention.audit), worker.world, stop.clone());
+    let upkeep = database::maintenance::upkeep(
+        worker.db.clone(),
+        (keep, retention.audit),
+        worker.world,
+        stop.clone(),
+    );
     let runs = worker::work(Arc::clone(&worker), stop.clone());
-    tokio::join!(runs, suites::work(worker, stop), upkeep);
+    tokio::join!(runs, worker::suites::work(worker, stop), upkeep);
 }
 
 /// The HTTP listeners.
@@ -394,9 +382,9 @@ fn answer(
 ) {
     if let Some(listener) = listeners.probes {
         let app = (api::probes(app.clone()), proxies.clone());
-        tasks.spawn(listen::serve(listener, None, app, stop.clone()));
+        tasks.spawn(http::listen::serve(listener, None, app, stop.clone()));
     }
-    tasks.spawn(listen::serve(listeners.api, tls, (api::router(app), proxies), stop.clone()));
+    tasks.spawn(http::listen::serve(listeners.api, tls, (api::router(app), proxies), stop.clone()));
 }
 
 /// Binds the listeners, and returns them with the actual addresses.

@@ -22,10 +22,11 @@ use tokio_util::sync::CancellationToken;
 use crate::{
     Telemetry,
     access::login_cookie::LoginKeys,
-    ingest::Ingest,
-    interests::Interests,
-    peers::Peers,
-    provision::{self, ProvisionedDocument},
+    database::{
+        peers::Peers,
+        provision::{self, ProvisionedDocument},
+    },
+    ingest::{Ingest, interests::Interests},
 };
 
 /// The timeout of a try: migrations of a large history take long.

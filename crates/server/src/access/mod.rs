@@ -16,6 +16,8 @@ pub(crate) mod session;
 pub(crate) mod table;
 pub(crate) mod token;
 
+pub(crate) mod proxies;
+
 use std::{
     collections::HashMap,
     net::IpAddr,
@@ -33,8 +35,8 @@ use tokio::time::Instant;
 
 use self::{failures::LoginFailures, oidc::Oidc, rate_limit::RateLimiter, token::Hash};
 use crate::{
+    access::proxies::TrustedProxies,
     config::{self, Limits, Mode},
-    proxies::TrustedProxies,
 };
 
 /// How long a valid token stays cached without a database query. A token that was revoked on another server may still be

@@ -8,13 +8,11 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App,
-    given::QueryParams,
-    openapi,
+    App, openapi,
     page::{self, Page, Paging},
-    problem::Problem,
 };
-use crate::{own_spans::Call, traceparent::TraceParent};
+use crate::http::{extract::QueryParams, problem::Problem};
+use crate::telemetry::{spans::Call, traceparent::TraceParent};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list))

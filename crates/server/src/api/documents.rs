@@ -23,16 +23,17 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 use super::{
     App,
     form::{self, AnswerFormat},
-    given::{self, Document, QueryParams, RequestContext},
     openapi,
     page::{self, Page},
+};
+use crate::http::{
+    extract::{self, Document, QueryParams, RequestContext},
     problem::Problem,
 };
 use crate::{
-    own_events,
-    own_spans::Call,
+    database::provision,
     plant::{Plant, is_planted},
-    provision,
+    telemetry::{events, spans::Call},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -295,7 +296,7 @@ async fn delete(
         Err(db::DbError::Changed { found: None, .. }) => Err(missing(kind, id, None)),
         Err(error) => Err(error.into()),
         Ok(()) => {
-            own_events::document_deleted(&asked.project, kind, id);
+            events::document_deleted(&asked.project, kind, id);
             Ok(StatusCode::NO_CONTENT)
         }
     }
@@ -308,7 +309,7 @@ async fn read_file(
     body: String,
     file: Option<String>,
 ) -> Result<(Vec<StorableDocument>, String, String), Problem> {
-    let (text, otlp) = (Text::new(given::file(file)?, body), Arc::clone(&heard.app.otlp));
+    let (text, otlp) = (Text::new(extract::file(file)?, body), Arc::clone(&heard.app.otlp));
     let share = heard.app.pool.share(project.clone());
     share.run(move || compile(&text, &otlp)).await
 }
@@ -349,7 +350,7 @@ async fn keep(
     let applying = ApplyOptions { at: Some(app.world.now()), expected };
     let applied = app.db.apply(&new, applying);
     let applied = app.watch.db(*context, Call("INSERT", "document_versions"), applied).await?;
-    own_events::documents_applied(&new, &applied);
+    events::documents_applied(&new, &applied);
     let changes = new.into_iter().zip(applied).map(|(new, applied)| Change {
         kind: new.kind,
         id: new.id,

@@ -32,18 +32,15 @@ use tokio::{
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    App,
-    given::{PathId, QueryParams},
-    openapi,
+use super::{App, openapi, runs::stored};
+use crate::http::{
+    extract::{PathId, QueryParams},
     problem::Problem,
-    runs::stored,
 };
 use crate::{
     access::Caller,
-    followers::{Follower, FollowerPlace},
-    own_spans::Call,
-    traceparent::TraceParent,
+    live::followers::{Follower, FollowerPlace},
+    telemetry::{spans::Call, traceparent::TraceParent},
 };
 
 /// The maximum number of events in one response.

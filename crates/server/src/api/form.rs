@@ -8,7 +8,7 @@ use model::{DocumentKind, Fault};
 use serde_json::{Map, Value};
 use source::{Node, Scalar, Text};
 
-use super::problem::Problem;
+use crate::http::problem::Problem;
 
 /// The placeholder for a secret.
 const HIDDEN: &str = "***";

@@ -8,16 +8,16 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App,
-    given::{PathId, QueryParams},
-    openapi,
+    App, openapi,
     page::{self, Page},
+};
+use crate::http::{
+    extract::{PathId, QueryParams},
     problem::Problem,
 };
 use crate::{
-    own_spans::Call,
     plant::{Plant, is_planted},
-    traceparent::TraceParent,
+    telemetry::{spans::Call, traceparent::TraceParent},
 };
 
 /// The default number of runs in a trend.

@@ -19,21 +19,21 @@ use source::Text;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    App,
-    documents::Body,
-    given::{self, Document, PathId, QueryParams},
-    openapi,
-    place::ReaderPermit,
+use super::{App, documents::Body, openapi, reports::under_way, runs::whole};
+use crate::http::{
+    extract::{self, Document, PathId, QueryParams},
+    permit::ReaderPermit,
     problem::Problem,
-    reports::under_way,
-    runs::whole,
 };
 use crate::{
-    gates::gates,
-    own_spans::{Call, send_judgement},
-    traceparent::TraceParent,
-    variables::{VariablesError, as_recorded, variables},
+    telemetry::{
+        spans::{Call, send_judgement},
+        traceparent::TraceParent,
+    },
+    worker::{
+        gates::gates,
+        variables::{VariablesError, as_recorded, variables},
+    },
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {
@@ -133,7 +133,7 @@ async fn test(
             let detail = "the request has a document and names a version: leave out one of them";
             return Err(Problem::new(Fault::Invalid, detail));
         }
-        return Ok((Text::new(given::file(by.file.clone())?, body), None));
+        return Ok((Text::new(extract::file(by.file.clone())?, body), None));
     }
     if by.version.is_some_and(|version| version < 1) {
         return Err(Problem::new(Fault::Invalid, "`version` must be at least 1"));

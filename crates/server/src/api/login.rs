@@ -14,19 +14,18 @@ use axum::{
 use db::TokenKind;
 use model::{Fault, Faulty, Secret};
 
-use super::{App, login_audit::LoginAudit, problem::Problem};
+use super::{App, login_audit::LoginAudit};
+use crate::http::problem::Problem;
 use crate::{
     access::{
         Caller,
         login_cookie::{LOGIN_SECS, LoginKeys},
         oidc::{Callback, Oidc, OidcError, Person},
+        proxies::Origin,
         session::{COOKIE, COOKIE_TLS, value},
         token::{self, TokenSpec},
     },
-    own_events,
-    own_spans::Call,
-    proxies::Origin,
-    traceparent::TraceParent,
+    telemetry::{events, spans::Call, traceparent::TraceParent},
 };
 
 /// How long a session lasts, in seconds.
@@ -136,7 +135,7 @@ async fn end(
     let created = app.db.create_token(&kept);
     app.watch.db(context, Call("INSERT", "tokens"), created).await?;
     audit.answered(n, StatusCode::SEE_OTHER).await;
-    own_events::logged_in();
+    events::logged_in();
     let (name, path) = here.login();
     let mut response = (StatusCode::SEE_OTHER, [(header::LOCATION, "/api/v1/me")]).into_response();
     let over = here.cookie(name, "", &format!("Path={path}; Max-Age=0"))?;

@@ -8,12 +8,11 @@ use std::net::IpAddr;
 use axum::http::{Method, StatusCode};
 use db::{NewAudit, NewToken};
 
-use super::{App, login::BACK, problem::Problem};
+use super::{App, login::BACK};
+use crate::http::problem::Problem;
 use crate::{
     access::{oidc::OidcError, token},
-    own_events,
-    own_spans::Call,
-    traceparent::TraceParent,
+    telemetry::{events, spans::Call, traceparent::TraceParent},
 };
 
 /// The maximum length of a reason. It may hold text that the provider or the browser sent.
@@ -52,7 +51,7 @@ impl LoginAudit<'_> {
     /// Writes that a login failed.
     pub(super) async fn failed(&self, error: &OidcError, status: StatusCode) {
         let Some(omitted) = self.app.access.failures.count(self.address) else { return };
-        own_events::login_failed();
+        events::login_failed();
         let person = error.person();
         let entry = NewAudit {
             who: person.map_or("unknown", |(name, _)| name).to_owned(),

@@ -20,7 +20,7 @@ use utoipa::{
     },
 };
 
-use super::problem;
+use crate::http::problem;
 
 /// The path of the document.
 pub(super) const PATH: &str = "/api/v1/openapi.json";

@@ -7,7 +7,7 @@ use model::Fault;
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 
-use super::problem::Problem;
+use crate::http::problem::Problem;
 
 /// The default number of items on a page.
 pub(super) const LIMIT_DEFAULT: u32 = 50;

@@ -20,15 +20,13 @@ use utoipa::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    App,
-    given::{PathId, QueryParams},
-    openapi,
-    place::ReaderPermit,
+use super::{App, openapi, runs, suite_runs};
+use crate::http::{
+    extract::{PathId, QueryParams},
+    permit::ReaderPermit,
     problem::Problem,
-    runs, suite_runs,
 };
-use crate::{own_spans::Call, traceparent::TraceParent};
+use crate::telemetry::{spans::Call, traceparent::TraceParent};
 
 /// The CSP of an HTML report: its own scripts and styles, and nothing of this origin.
 const PAGE_POLICY: &str = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; \

@@ -18,20 +18,16 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    App,
-    given::{Document, PathId, QueryParams},
-    openapi,
-    place::ReaderPermit,
+use super::{App, openapi, run_stopped, runs_waiting};
+use crate::http::{
+    extract::{Document, PathId, QueryParams},
+    permit::ReaderPermit,
     problem::Problem,
-    run_stopped, runs_waiting,
 };
 use crate::{
     access::Caller,
-    own_events,
-    own_spans::Call,
     plant::{Plant, is_planted},
-    traceparent::TraceParent,
+    telemetry::{events, spans::Call, traceparent::TraceParent},
 };
 
 /// The maximum number of variables of one run.
@@ -183,7 +179,7 @@ pub(super) async fn start(
             return answered(&app, context, (&new.project, run)).await;
         }
     };
-    own_events::run_accepted(new.id, &new.project, &new.test);
+    events::run_accepted(new.id, &new.project, &new.test);
     app.watch.hint(context, &*app.bus, runs_waiting());
     if is_planted(Plant::HintTwice) {
         app.watch.hint(context, &*app.bus, runs_waiting());

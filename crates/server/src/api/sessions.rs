@@ -9,15 +9,20 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
     App,
-    given::{PathId, QueryParams},
-    guard::may_all,
     login::SESSION_SECS,
     openapi,
     page::{self, Page},
-    problem::Problem,
     tokens::NoQuery,
 };
-use crate::{access::Caller, own_spans::Call, traceparent::TraceParent};
+use crate::http::{
+    extract::{PathId, QueryParams},
+    guard::may_all,
+    problem::Problem,
+};
+use crate::{
+    access::Caller,
+    telemetry::{spans::Call, traceparent::TraceParent},
+};
 
 /// How far the clocks of servers may differ: a session may be this much older than its maximum length.
 const SKEW_SECS: u64 = 60 * 60;

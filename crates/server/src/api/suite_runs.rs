@@ -17,15 +17,15 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App,
-    given::{Document, PathId, QueryParams},
-    openapi,
-    problem::Problem,
-    run_news,
+    App, openapi, run_news,
     runs::{IdempotencyHeader, ProjectQuery, Start, idempotency_key, pressed, refused},
     suites_waiting,
 };
-use crate::{own_spans::Call, traceparent::TraceParent};
+use crate::http::{
+    extract::{Document, PathId, QueryParams},
+    problem::Problem,
+};
+use crate::telemetry::{spans::Call, traceparent::TraceParent};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(start)).routes(routes!(read)).routes(routes!(stop))

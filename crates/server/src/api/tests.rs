@@ -8,14 +8,12 @@ use source::{Colour, Diagnostic, Text};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{
-    App,
-    documents::Body,
-    given::{self, Document, QueryParams},
-    openapi,
+use super::{App, documents::Body, openapi};
+use crate::http::{
+    extract::{self, Document, QueryParams},
     problem::Problem,
 };
-use crate::{own_events, own_spans::Call, traceparent::TraceParent};
+use crate::telemetry::{events, spans::Call, traceparent::TraceParent};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(apply))
@@ -73,7 +71,7 @@ pub(super) async fn apply(
     Extension(context): Extension<TraceParent>,
     Document(body): Document,
 ) -> Result<Json<AppliedTests>, Problem> {
-    let text = Text::new(given::file(file)?, body);
+    let text = Text::new(extract::file(file)?, body);
     // Compilation may take long.
     let compile = move || (lang::plans(&text), text);
     let ((planned, diagnostics), text) = app.pool.share(project.clone()).run(compile).await;
@@ -95,7 +93,7 @@ pub(super) async fn apply(
     let applying = ApplyOptions { at: Some(app.world.now()), expected: Precondition::Anything };
     let kept = app.db.apply(&new, applying);
     let kept = app.watch.db(context, Call("INSERT", "test_versions"), kept).await?;
-    own_events::documents_applied(&new, &kept);
+    events::documents_applied(&new, &kept);
     let tests = new.into_iter().zip(kept).map(|(new, kept)| AppliedTest {
         id: new.id,
         name: new.name,

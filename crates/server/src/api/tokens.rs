@@ -19,10 +19,11 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App,
-    given::{Document, PathId, QueryParams},
-    openapi,
+    App, openapi,
     page::{self, Page, Paging},
+};
+use crate::http::{
+    extract::{Document, PathId, QueryParams},
     problem::Problem,
 };
 use crate::{
@@ -30,8 +31,7 @@ use crate::{
         Caller,
         token::{self, DAYS, DAYS_MAX, NAME_MAX, TokenSpec},
     },
-    own_spans::Call,
-    traceparent::TraceParent,
+    telemetry::{spans::Call, traceparent::TraceParent},
 };
 
 /// The maximum number of projects of a token.

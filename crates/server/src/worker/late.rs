@@ -18,7 +18,7 @@ use super::{
     Worker,
     ports::{RETRY, SpanSources, WorkerPorts},
 };
-use crate::{api, own_events};
+use crate::{api, telemetry::events};
 
 /// The minimum time for which a run is watched.
 const LISTEN_MIN: Duration = Duration::from_secs(10);
@@ -152,7 +152,7 @@ async fn write(worker: &Worker, (run, epoch): (RunId, i64), overtaken: &Overtake
     loop {
         match worker.db.overtaken(run, epoch, overtaken, at).await {
             Ok(()) => {
-                own_events::run_overtaken(run, overtaken);
+                events::run_overtaken(run, overtaken);
                 return worker.bus.hint(api::run_news(run));
             }
             Err(error) if error.fault().is_transient() && began.elapsed() < WRITE_MAX => {

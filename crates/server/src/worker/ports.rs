@@ -27,9 +27,9 @@ use tokio::{
 use super::{Worker, active_runs::Lease};
 use crate::{
     api,
-    interests::{Interest, channel},
-    own_spans::{Call, RunTrace},
+    ingest::interests::{Interest, channel},
     plant::{Plant, is_planted},
+    telemetry::spans::{Call, RunTrace},
 };
 
 /// How long to wait before a failed write is retried.

@@ -20,10 +20,11 @@ use super::{
 };
 use crate::{
     api,
-    gates::gates,
-    own_events,
-    own_spans::{self, RunSpan, RunTrace, send_run},
-    variables::variables,
+    telemetry::{
+        events,
+        spans::{self, RunSpan, RunTrace, send_run},
+    },
+    worker::{gates::gates, variables::variables},
 };
 
 /// How many workers may stall or die while they own a run. A run that stalls each of them ends as inconclusive.
@@ -427,9 +428,9 @@ fn tell(
     let linked = outcome.trace_id.zip(trigger.map(|trigger| trigger.id));
     send_run(telemetry, &RunSpan { trace, outcome, taken, trigger: linked, steps: &steps });
     telemetry.metrics().ran(outcome, &steps);
-    own_events::run_ended(taken, outcome);
+    events::run_ended(taken, outcome);
     if let (Some(trace_id), Some(trigger)) = (ended.outcome.trace_id, trigger) {
-        let trigger = own_spans::trigger_for_application(trigger.clone(), taken);
+        let trigger = spans::trigger_for_application(trigger.clone(), taken);
         telemetry.application(trace_id, trigger);
     }
 }

@@ -6,15 +6,15 @@ use model::{DocumentKind, TestId};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    super::{
-        App,
-        given::{Document, PathId, QueryParams, RequestContext},
-        openapi,
-        page::Page,
-        problem::Problem,
-    },
     ApplyResult, Body, Condition, DeleteQuery, ListedDocument, Listing, PutQuery, ReadQuery,
     Version,
+};
+use crate::{
+    api::{App, openapi, page::Page},
+    http::{
+        extract::{Document, PathId, QueryParams, RequestContext},
+        problem::Problem,
+    },
 };
 
 /// Defines the operations of one kind.

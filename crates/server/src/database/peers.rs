@@ -25,7 +25,7 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::identity::{Identity, hex};
+use crate::database::identity::{Identity, hex};
 
 /// The interval at which a server renews its row.
 const HEARTBEAT: Duration = Duration::from_secs(5);

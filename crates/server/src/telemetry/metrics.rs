@@ -12,9 +12,9 @@ use telemetry::opentelemetry::{
     metrics::{Counter, Histogram, Meter},
 };
 
-use crate::{
+use crate::telemetry::{
     catalogue::{self, Metric, attribute},
-    own_spans::{Call, HttpSpan},
+    spans::{Call, HttpSpan},
 };
 
 /// The histogram boundaries in seconds: from a fast statement to a slow run.

@@ -9,9 +9,9 @@ use bus::{Bus, Subject};
 use db::DbError;
 use model::{Faulty, SpanId, Timestamp, World};
 
-use crate::{
-    own_spans::{Call, DbSpan, send_db, send_hint},
-    own_telemetry::Telemetry,
+use crate::telemetry::{
+    export::Telemetry,
+    spans::{Call, DbSpan, send_db, send_hint},
     traceparent::TraceParent,
 };
 

@@ -16,10 +16,10 @@ use db::{AppliedDocument, NewDocument, RunLease};
 use model::{DocumentKind, Outcome, Overtaken, Project, RunId, TestId};
 use telemetry::opentelemetry::logs::{AnyValue, LogRecord as _, Logger, LoggerProvider, Severity};
 
-use crate::{
+use crate::telemetry::{
     catalogue::{attribute, event},
-    own_spans::settle_reason,
-    own_telemetry::SCOPE,
+    export::SCOPE,
+    spans::settle_reason,
 };
 
 /// The maximum number of events in the queue to the exporter thread. The log on stderr has all of them.

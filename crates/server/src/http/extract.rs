@@ -11,33 +11,34 @@ use model::{Fault, InvalidId};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::{App, problem::Problem};
-use crate::traceparent::TraceParent;
+use super::problem::Problem;
+use crate::api::App;
+use crate::telemetry::traceparent::TraceParent;
 
 /// How long a body may take to arrive.
 const BODY_MAX: Duration = Duration::from_secs(15);
 
 /// The query of a request. Its type MUST refuse unknown fields: a misspelt `project` must not select the default project.
-pub(super) struct QueryParams<T>(pub(super) T);
+pub(crate) struct QueryParams<T>(pub(crate) T);
 
 /// The only id in a path.
-pub(super) struct PathId<T>(pub(super) T);
+pub(crate) struct PathId<T>(pub(crate) T);
 
 /// The context of a document handler: the application state, the trace context, and the request headers.
-pub(super) struct RequestContext {
-    pub(super) app: App,
-    pub(super) context: TraceParent,
-    pub(super) headers: HeaderMap,
+pub(crate) struct RequestContext {
+    pub(crate) app: App,
+    pub(crate) context: TraceParent,
+    pub(crate) headers: HeaderMap,
 }
 
 /// A text body.
-pub(super) struct Document(pub(super) String);
+pub(crate) struct Document(pub(crate) String);
 
 /// The maximum length of a file name, in characters.
 const FILE_CHARACTERS_MAX: usize = 1024;
 
 /// Validates the file name that a caller sent.
-pub(super) fn file(name: Option<String>) -> Result<String, Problem> {
+pub(crate) fn file(name: Option<String>) -> Result<String, Problem> {
     let name = name.unwrap_or_else(|| "document.yaml".to_owned());
     let is_plain = !name.is_empty() && !name.contains(char::is_control);
     if !is_plain || name.chars().count() > FILE_CHARACTERS_MAX {

@@ -10,19 +10,22 @@ use axum::{
 use model::{Fault, SpanId, TraceId};
 use telemetry::plan::Level;
 
-use super::{App, problem::Problem};
+use super::problem::Problem;
+use crate::api::App;
 use crate::{
     access::token,
-    own_spans::{HttpSpan, send_http},
-    own_telemetry::within,
     plant::{Plant, is_planted},
-    traceparent::TraceParent,
+    telemetry::{
+        export::within,
+        spans::{HttpSpan, send_http},
+        traceparent::TraceParent,
+    },
 };
 
 /// The timeout of a request, its body included.
 const REQUEST_MAX: Duration = Duration::from_secs(30);
 
-pub(super) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn observe(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let began = app.world.now();
     let header = request.headers().get("traceparent").and_then(|value| value.to_str().ok());
     let remote = header.and_then(|value| value.parse::<TraceParent>().ok());

@@ -27,7 +27,7 @@ use tokio::{
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
-use crate::{proxies::TrustedProxies, write_timeout::WriteTimeout};
+use crate::{access::proxies::TrustedProxies, http::write_timeout::WriteTimeout};
 
 /// The maximum number of connections served at a time; further ones wait.
 const CONNECTIONS_MAX: usize = 1024;

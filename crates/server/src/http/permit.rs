@@ -5,11 +5,12 @@ use drivers::shares::Permit;
 use model::{Fault, Project, RunId, Trace};
 use runner::Share;
 
-use super::{App, problem::Problem};
-use crate::{own_spans::Call, traceparent::TraceParent};
+use super::problem::Problem;
+use crate::api::App;
+use crate::telemetry::{spans::Call, traceparent::TraceParent};
 
 /// A reader permit of a project; released when dropped.
-pub(super) struct ReaderPermit {
+pub(crate) struct ReaderPermit {
     _permit: Permit,
     share: Share,
 }
@@ -22,13 +23,13 @@ struct PermitBytes {
 
 impl ReaderPermit {
     /// Waits for a permit.
-    pub(super) async fn take(app: &App, project: &Project) -> Self {
+    pub(crate) async fn take(app: &App, project: &Project) -> Self {
         let permit = app.readers.acquire(project).await;
         Self { _permit: permit, share: app.pool.share(project.clone()) }
     }
 
     /// Runs a long computation on the thread pool. It holds the permit until it is done, even if its caller goes away.
-    pub(super) async fn work<T: Send + 'static>(
+    pub(crate) async fn work<T: Send + 'static>(
         self,
         work: impl FnOnce() -> T + Send + 'static,
     ) -> (Self, T) {
@@ -37,7 +38,7 @@ impl ReaderPermit {
     }
 
     /// Reads the trace that a run was judged by; `None` if none is stored.
-    pub(super) async fn trace(
+    pub(crate) async fn trace(
         self,
         app: &App,
         context: TraceParent,
@@ -55,7 +56,7 @@ impl ReaderPermit {
     }
 
     /// Returns bytes that hold the permit until they are sent.
-    pub(super) fn held(self, bytes: Vec<u8>) -> Bytes {
+    pub(crate) fn held(self, bytes: Vec<u8>) -> Bytes {
         Bytes::from_owner(PermitBytes { bytes, _place: self })
     }
 }

@@ -7,17 +7,12 @@ mod audit;
 mod documents;
 mod events;
 mod form;
-mod given;
-mod guard;
 mod history;
 mod judgements;
 mod login;
 mod login_audit;
-mod observe;
 mod openapi;
 mod page;
-mod place;
-mod problem;
 mod reports;
 mod runs;
 mod sessions;
@@ -48,11 +43,15 @@ use tokio::task::JoinSet;
 use url::Url;
 use utoipa_axum::router::OpenApiRouter;
 
+use crate::http::problem::Problem;
 use crate::{
-    access::Access, config::Mode, followers::Followers, liveness::Liveness, proxies::Origin,
-    startup::DbStartup, watch::Watch,
+    access::{Access, proxies::Origin},
+    config::Mode,
+    http::{guard, liveness::Liveness, observe},
+    live::followers::Followers,
+    startup::DbStartup,
+    telemetry::calls::Watch,
 };
-use problem::Problem;
 
 /// The timeout for the work of a request: a little more than the timeout that the work applies itself.
 const WORK_MAX: Duration = Duration::from_secs(35);

@@ -14,11 +14,13 @@ use model::{
 use telemetry::{ParentState, plan::Level};
 
 use crate::{
-    catalogue::{EXCEPTION, JUDGEMENT, RUN, attribute},
-    own_telemetry::Telemetry,
     plant::{Plant, is_planted},
-    traceparent::TraceParent,
-    watch::Watch,
+    telemetry::{
+        calls::Watch,
+        catalogue::{EXCEPTION, JUDGEMENT, RUN, attribute},
+        export::Telemetry,
+        traceparent::TraceParent,
+    },
 };
 
 /// The span ids of a run. They are chosen when the run is leased, so that a child span of a step can be exported before

@@ -20,7 +20,7 @@ use runner::suite::next;
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::{api, own_events, worker::Worker};
+use crate::{api, telemetry::events, worker::Worker};
 
 /// The maximum number of active suite runs.
 const SUITES_MAX: usize = 64;
@@ -198,7 +198,7 @@ impl<'a> ActiveSuiteRun<'a> {
         };
         match self.worker.db.start_step((*id, *epoch), step, (&run, &secrets)).await {
             Ok(_) => {
-                own_events::run_accepted(run.id, &run.project, &run.test);
+                events::run_accepted(run.id, &run.project, &run.test);
                 self.awaited.insert(news_of(run.id));
                 self.worker.bus.hint(api::runs_waiting());
                 Ok(())

@@ -13,7 +13,7 @@ use utoipa::ToSchema;
 use crate::access::token;
 
 /// The media type of a problem.
-pub(super) const CONTENT_TYPE: &str = "application/problem+json";
+pub(crate) const CONTENT_TYPE: &str = "application/problem+json";
 
 /// An error response to a request.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ pub(crate) struct Mistake {
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Problem)]
-pub(super) struct ProblemBody<'a> {
+pub(crate) struct ProblemBody<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'static str,

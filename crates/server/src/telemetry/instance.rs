@@ -10,7 +10,7 @@ use std::{
     path::Path,
 };
 
-use crate::identity::{hashed, hex, host, kept_number};
+use crate::database::identity::{hashed, hex, host, kept_number};
 
 /// The folder in the data directory.
 const FOLDER: &str = "instances";

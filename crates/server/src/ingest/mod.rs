@@ -4,6 +4,9 @@
 //! of its projects. All other spans are counted and discarded: they reach neither the bus nor its journal. Ingest is never
 //! traced, so that telemetry about telemetry cannot loop.
 
+pub(crate) mod interests;
+mod journal_key;
+
 use std::{
     collections::{HashMap, VecDeque},
     fs, io,
@@ -24,12 +27,13 @@ use thiserror::Error;
 use crate::{
     StartError,
     config::{self, Config, OtlpTls},
-    identity::{Identity, identity},
-    interests::{Interests, channel},
-    journal_key,
-    peers::Peers,
+    database::{
+        identity::{Identity, identity},
+        peers::Peers,
+    },
     startup::Keys,
 };
+use interests::{Interests, channel};
 
 /// The maximum age of a trace id in seconds: runs end long before, and an old id is a replay.
 const EPOCH_AGE_MAX: u32 = 24 * 60 * 60;

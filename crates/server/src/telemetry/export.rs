@@ -1,8 +1,8 @@
 //! The server's own telemetry: converts the types of `model` to those of the library that exports it.
 //!
-//! With `own_metrics`, the only module that uses OpenTelemetry's types. The library delivers what an exporter accepts, through
+//! With `metrics`, the only module that uses OpenTelemetry's types. The library delivers what an exporter accepts, through
 //! outages and restarts. When a buffer is nearly full, [`Telemetry::is_pressed`] returns true and new runs are refused, since
-//! a full buffer blocks a thread that ends a span. Deliberately absent: names of spans (`own_spans`).
+//! a full buffer blocks a thread that ends a span. Deliberately absent: names of spans (`spans`).
 
 use std::{
     fmt,
@@ -37,14 +37,15 @@ use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    StartError,
-    catalogue::{attribute, event},
-    config,
-    instance::Instance,
-    listen,
-    own_events::{self, EventQueue, LogEvent},
-    own_metrics::{self, OwnMetrics, RunQueue},
-    traceparent::TraceParent,
+    StartError, config,
+    http::listen,
+    telemetry::{
+        catalogue::{attribute, event},
+        events::{self, EventQueue, LogEvent},
+        instance::Instance,
+        metrics::{self, OwnMetrics, RunQueue},
+        traceparent::TraceParent,
+    },
 };
 
 /// How often the database is queried for the number of queued runs.
@@ -92,7 +93,7 @@ impl Telemetry {
         let instance = Instance::of(&config.data_directory, host.random);
         host.resource.push(KeyValue::new(INSTANCE_ID, instance.id.clone()));
         let config = &config.telemetry;
-        let (events, reader) = own_events::event_queue();
+        let (events, reader) = events::event_queue();
         queue_notices(&mut host, events.clone());
         let inner = telemetry::Telemetry::start(&plan, &roles, host)?;
         reader.start(inner.logger_provider()).map_err(telemetry::StartError::Thread)?;
@@ -184,7 +185,7 @@ impl Telemetry {
         async move {
             while stop.run_until_cancelled(sleep(WAITING_POLL)).await.is_some() {
                 let known = timeout(WAITING_POLL, db.waiting()).await.ok().and_then(Result::ok);
-                let known = known.map(|it| (it.runs, own_metrics::age(it.oldest, world.now())));
+                let known = known.map(|it| (it.runs, metrics::age(it.oldest, world.now())));
                 *waiting.lock().unwrap_or_else(PoisonError::into_inner) = known;
             }
         }

@@ -19,11 +19,13 @@ use super::{EVENTS, Instrument, METRICS, SPANS, TRIGGER, attribute, markdown};
 use crate::{
     Telemetry,
     config::{self, Environment},
-    own_spans::{Call, HttpSpan},
-    traceparent::TraceParent,
+    telemetry::{
+        spans::{Call, HttpSpan},
+        traceparent::TraceParent,
+    },
 };
 
-const BEGIN: &str = "<!-- catalogue: made from crates/server/src/catalogue.rs -->\n";
+const BEGIN: &str = "<!-- catalogue: made from crates/server/src/telemetry/catalogue -->\n";
 const END: &str = "<!-- end of the catalogue -->";
 
 /// The words of PromQL and Prometheus.
@@ -64,8 +66,10 @@ fn the_page_has_the_catalogue() {
 fn every_step_of_a_run_is_a_span() {
     use Step::{Compile, Judge, Linger, Queue, Record, Resolve, Settle, Trigger};
     let steps = [Queue, Compile, Resolve, Trigger, Settle, Judge, Linger, Record];
-    let named: Vec<_> = SPANS.iter().filter(|span| span.parent == super::RUN).collect();
-    let expected: Vec<_> = steps.map(|step| format!("{}.{}", super::RUN, step.as_str())).into();
+    let named: Vec<_> =
+        SPANS.iter().filter(|span| span.parent == crate::telemetry::catalogue::RUN).collect();
+    let expected: Vec<_> =
+        steps.map(|step| format!("{}.{}", crate::telemetry::catalogue::RUN, step.as_str())).into();
     assert_eq!(named.iter().map(|span| span.name).collect::<Vec<_>>(), expected);
 }
 
@@ -276,7 +280,7 @@ fn pages_name_only_what_is_in_the_catalogue() {
 
 #[test]
 fn the_claims_about_every_trace_have_these_attributes() {
-    let claims = include_str!("../../../../tests/dogfood/always/catalogue.yaml");
+    let claims = include_str!("../../../../../tests/dogfood/always/catalogue.yaml");
     for kind in ["server", "internal", "client", "producer"] {
         let ours = SPANS.iter().filter(|span| span.kind == kind);
         let ours: BTreeSet<_> = ours.flat_map(|span| span.attributes).copied().collect();

@@ -18,20 +18,20 @@ use axum::{
 use db::{Db, DbError, NewAudit, TokenKind};
 use model::{Fault, Project, Role};
 
-use super::{App, problem::Problem};
+use super::problem::Problem;
+use crate::api::App;
 use crate::{
     access::{
         Caller, RateKey, Unknown,
+        proxies::Origin,
         session::cookie,
         table::{self, Need},
         token,
     },
     config::Mode,
-    listen::names_loopback,
-    own_spans::Call,
+    http::listen::names_loopback,
     plant::{Plant, is_planted},
-    proxies::Origin,
-    traceparent::TraceParent,
+    telemetry::{spans::Call, traceparent::TraceParent},
 };
 
 const TOO_MANY: &str =
@@ -50,7 +50,7 @@ const HEADERS: [(HeaderName, &str); 6] = [
 ];
 
 /// Refuses web pages when authentication is off, and sets the security headers.
-pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let refused = match app.access.mode {
         Mode::Off => refusal(request.headers()),
         Mode::On => None,
@@ -67,20 +67,20 @@ pub(super) async fn guard(State(app): State<App>, request: Request, next: Next) 
 }
 
 /// Admits authorized requests, on the work runtime.
-pub(super) async fn known(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn known(State(app): State<App>, request: Request, next: Next) -> Response {
     let db = app.db.clone();
     admit(&app, &db, request, next).await.unwrap_or_else(|response| response)
 }
 
 /// Admits authorized requests to calm routes, on the control runtime.
-pub(super) async fn known_calmly(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn known_calmly(State(app): State<App>, request: Request, next: Next) -> Response {
     let db = app.calm_db.clone();
     admit(&app, &db, request, next).await.unwrap_or_else(|response| response)
 }
 
 /// Whether the response of a public route may contain details: always with authentication off, else for a caller that may
 /// read the state of the server.
-pub(super) async fn may_know(app: &App, parts: &Parts) -> bool {
+pub(crate) async fn may_know(app: &App, parts: &Parts) -> bool {
     if app.access.mode == Mode::Off {
         return true;
     }
@@ -250,7 +250,7 @@ fn projects(uri: &Uri) -> Result<Vec<Project>, Problem> {
 }
 
 /// Whether a caller may access the objects of all callers, on a route that gives each caller its own.
-pub(super) fn may_all(caller: &Caller) -> Result<(), Problem> {
+pub(crate) fn may_all(caller: &Caller) -> Result<(), Problem> {
     may(caller, Need::Server(Role::Admin), &[])
 }
 

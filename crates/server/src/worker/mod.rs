@@ -5,11 +5,14 @@
 //! absent: any state of a run that is not in the database; a worker may die at any line of this.
 
 mod active_runs;
+pub(crate) mod gates;
 mod late;
 mod learning;
 mod ports;
 mod run;
 mod slots;
+pub(crate) mod suites;
+pub(crate) mod variables;
 
 use std::{sync::Arc, time::Duration};
 
@@ -29,14 +32,15 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     api, config,
-    ingest::{Logs, UnreadableExports},
-    interests::Interests,
-    own_spans::{Call, RunTrace},
-    own_telemetry,
-    peers::Peers,
+    database::peers::Peers,
+    ingest::{Logs, UnreadableExports, interests::Interests},
     startup::Keys,
-    traceparent::TraceParent,
-    watch::Watch,
+    telemetry::{
+        calls::Watch,
+        export,
+        spans::{Call, RunTrace},
+        traceparent::TraceParent,
+    },
 };
 use active_runs::ActiveRuns;
 use late::{LateRun, LateRuns};
@@ -122,7 +126,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
                 for held in take(&worker, slots, &mut runs).await {
                     let own = held.trace.own();
                     let run = run::one(Arc::clone(&worker), held);
-                    runs.spawn(own_telemetry::within(own, run));
+                    runs.spawn(export::within(own, run));
                 }
             }
             (due, looked) = (None, Instant::now());

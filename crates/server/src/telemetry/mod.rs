@@ -1,0 +1,10 @@
+//! The server's own telemetry: its names, and the spans, events and metrics that are created under them.
+
+pub(crate) mod calls;
+pub mod catalogue;
+pub(crate) mod events;
+pub(crate) mod export;
+mod instance;
+mod metrics;
+pub(crate) mod spans;
+pub(crate) mod traceparent;
