@@ -9,26 +9,28 @@ mod access;
 mod api;
 pub mod config;
 mod database;
+mod host_name;
 mod http;
 mod ingest;
 mod live;
 mod plant;
+mod start_error;
 mod startup;
+mod subjects;
 mod telemetry;
 mod worker;
 
-use std::{io, net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
 
 use ::telemetry::Report;
-use db::{Connect, Db, DbError, SecretKeys};
+use db::Db;
 use drivers::{
     connections, receiver,
     shares::Shares,
     trigger::{self, Triggers},
 };
-use model::{Fault, Faulty, World};
+use model::World;
 use runner::Pool;
-use thiserror::Error;
 use tokio::{net::TcpListener, runtime, task::JoinSet};
 use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
@@ -43,18 +45,21 @@ pub use database::provision::ProvisionError;
 pub use plant::plant;
 pub use telemetry::{
     catalogue,
-    export::{CRATES, OwnEndpoint, Telemetry, describe, host, not_sending, probe},
+    export::{CRATES, Telemetry, describe, host, probe},
+    own_endpoint::{OwnEndpoint, TelemetryError, not_sending},
 };
 
 pub use http::tls::TlsError;
+pub use ingest::error::IngestError;
+pub use start_error::StartError;
 
 use access::{Access, proxies::TrustedProxies};
 use config::{Config, Mode};
 use database::peers::Peers;
 use ingest::interests::Interests;
 use startup::DbStartup;
-use telemetry::calls::Watch;
-use worker::Worker;
+use telemetry::{calls::Watch, own_endpoint::refuse_own_endpoints};
+use worker::state::{RunState, Worker};
 
 /// The shutdown timeout of requests and active runs.
 const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
@@ -64,9 +69,6 @@ const TELEMETRY_MAX: Duration = Duration::from_secs(5);
 const REST_MAX: Duration = Duration::from_secs(5);
 /// The minimum number of threads for computations.
 const COMPUTE_MIN: usize = 4;
-/// The number of database connections for queries that must not wait behind work.
-const CALM_POOL_MAX: u32 = 2;
-
 /// A running server.
 #[derive(Debug)]
 pub struct Handle {
@@ -80,84 +82,6 @@ pub struct Handle {
     /// Renews the server's row until spans are no longer accepted.
     keeping: JoinSet<()>,
     dbs: [Db; 2],
-}
-
-/// Why a server cannot start.
-#[derive(Debug, Error)]
-pub enum StartError {
-    /// An address that other machines can reach.
-    #[error(
-        "`{0}` is not a loopback address, and everyone who reaches the server may do everything: write `server.auth.mode: \
-         on`, or listen on 127.0.0.1 or [::1]"
-    )]
-    NotLoopback(SocketAddr),
-    /// An exporter that would send to the server's own ingest.
-    #[error(
-        "`{}` sends to `{}`, which is this server's own OTLP port: give its `endpoint` the address \
-         of your Collector, or move the port with `{}` (or `{}`)",
-        .0.exporter, .0.endpoint, .0.port_key, .0.port_flag
-    )]
-    OwnEndpoint(Box<OwnEndpoint>),
-    /// An address that is in use.
-    #[error("cannot listen on `{address}`: {reason}; choose another one with `{setting}`")]
-    Listen {
-        /// The flag or the key that sets the address.
-        setting: &'static str,
-        /// The address.
-        address: SocketAddr,
-        /// The error of the system.
-        reason: io::Error,
-    },
-    /// The database cannot be reached.
-    #[error(transparent)]
-    Db(#[from] DbError),
-    /// Spans cannot be stored.
-    #[error("spans cannot be kept in `server.dataDirectory`: {0}")]
-    Bus(#[from] bus::OpenError),
-    /// The key file beside the spans cannot be read or created.
-    #[error("`{}`, the key of spans on disk, cannot be used: {reason}; where nothing else helps remove it, and what it sealed", path.display())]
-    JournalKey {
-        /// The file.
-        path: PathBuf,
-        /// The error.
-        reason: io::Error,
-    },
-    /// OTLP cannot be received over TLS.
-    #[error(transparent)]
-    OtlpTls(#[from] ingest::OtlpTlsError),
-    /// The API cannot be served over TLS.
-    #[error(transparent)]
-    Tls(#[from] TlsError),
-    /// The OTLP receiver cannot start.
-    #[error(transparent)]
-    Receiver(#[from] receiver::StartError),
-    /// An exporter cannot be started.
-    #[error(transparent)]
-    Telemetry(#[from] ::telemetry::StartError),
-    /// The documents that are applied at every start are invalid.
-    #[error(transparent)]
-    Provision(#[from] ProvisionError),
-    /// The work runtime ended early.
-    #[error("a part of the server could not be started: {0}")]
-    Work(#[from] tokio::task::JoinError),
-}
-
-impl Faulty for StartError {
-    fn fault(&self) -> Fault {
-        match self {
-            Self::NotLoopback(_) | Self::OwnEndpoint(_) | Self::Tls(_) => Fault::Invalid,
-            Self::Listen { .. } => Fault::Conflict,
-            Self::Db(error) => error.fault(),
-            Self::Bus(error) => error.fault(),
-            Self::JournalKey { .. } => Fault::Invalid,
-            Self::OtlpTls(_) => Fault::Invalid,
-            Self::Receiver(error) => error.fault(),
-            // The operator configured the folder or file.
-            Self::Telemetry(_) => Fault::Invalid,
-            Self::Provision(error) => error.fault(),
-            Self::Work(_) => Fault::Internal,
-        }
-    }
 }
 
 /// Starts a server. It is ready when this returns, unless Postgres is unavailable: then it waits for it, and logs that.
@@ -174,7 +98,7 @@ pub async fn start(
     let (tls, spans) = (fits(&config)?, ingest::Settings::of(&config));
     // The provisioned documents are read before anything changes.
     let (otlp, provided) = provided(&config)?;
-    let (db, calm_db) = records(&config, world, &work)?;
+    let (db, calm_db) = database::pools(&config, world, &work)?;
     let (triggers, pool) = (strangers(&config), pool(&work));
     let (access, proxies, gate) = access(&config, &calm_db, world);
     let Config { telemetry: exporters, listen, workers, ids, retention, limits, .. } = config;
@@ -191,7 +115,7 @@ pub async fn start(
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on(listen, &receiver)?;
     // Ports that the system chose are known only now.
-    telemetry::export::refuse_own_endpoints(&exporters, addresses)?;
+    refuse_own_endpoints(&exporters, addresses)?;
     peers.listen_on(addresses.http);
     work.spawn(opening.clone().first()).await??;
     let keeping = peers.clone().keep_apart(calm_db.clone());
@@ -199,7 +123,7 @@ pub async fn start(
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
     let followers = live::followers::Followers::new(stop.clone());
-    let app = api::App {
+    let app = http::app::App {
         db: db.clone(),
         calm_db: calm_db.clone(),
         work: work.clone(),
@@ -212,8 +136,8 @@ pub async fn start(
         public_url: config.public_url,
         body_bytes_max: limits.body_bytes_max,
         followers: Arc::clone(&followers),
-        readers: Shares::new(api::TRACE_READS_MAX),
-        writers: Shares::new(api::DOCUMENT_WRITES_MAX),
+        readers: Shares::new(http::app::TRACE_READS_MAX),
+        writers: Shares::new(http::app::DOCUMENT_WRITES_MAX),
         pool: pool.clone(),
         otlp,
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),
@@ -240,7 +164,7 @@ pub async fn start(
         triggers,
         watch,
         world,
-        shared: worker::RunState::default(),
+        shared: RunState::default(),
     };
     let working = working(Arc::new(worker), retention, stop.clone());
     tasks.spawn_on(opening.clone().then(working, stop.clone()), &work);
@@ -262,7 +186,8 @@ fn receiver_name(config: &Config) -> String {
 /// names.
 pub fn check(config: &Config) -> Result<(), StartError> {
     fits(config)?;
-    ::telemetry::check(&config.telemetry.plan, &config.telemetry.roles(), &host())?;
+    ::telemetry::check(&config.telemetry.plan, &config.telemetry.roles(), &host())
+        .map_err(TelemetryError::from)?;
     provided(config)?;
     Ok(())
 }
@@ -272,7 +197,7 @@ fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
     if let (Some(address), Mode::Off) = (beyond(config.listen), config.access.mode) {
         return Err(StartError::NotLoopback(address));
     }
-    telemetry::export::refuse_own_endpoints(&config.telemetry, config.listen)?;
+    refuse_own_endpoints(&config.telemetry, config.listen)?;
     ingest::Settings::of(config).receiver(None, 0)?;
     Ok(config.tls.api.as_ref().map(http::tls::acceptor).transpose()?)
 }
@@ -310,17 +235,6 @@ fn strangers(config: &Config) -> Triggers {
         commands: trigger::Commands::Listed(listed),
         networks: Some(config.triggers.networks(is_own)),
     })
-}
-
-/// Returns two pools to the database: a connection is driven by the runtime that created it, so each runtime has its own.
-/// Neither is connected yet.
-fn records(config: &Config, world: World, work: &runtime::Handle) -> Result<(Db, Db), DbError> {
-    let postgres = &config.postgres;
-    let secrets = config.secrets.keys.iter().map(|key| (key.id.as_str(), key.expose()));
-    let calm_db = Db::lazy(&connect(postgres, CALM_POOL_MAX))?;
-    let _on_work = work.enter();
-    let db = Db::lazy(&connect(postgres, postgres.pool_max))?;
-    Ok((db.with_secrets(SecretKeys::new(secrets, world)), calm_db))
 }
 
 /// Returns the endpoint to which a Collector sends to reach this server, and the provisioned documents.
@@ -362,7 +276,7 @@ async fn working(worker: Arc<Worker>, retention: config::Retention, stop: Cancel
         worker.world,
         stop.clone(),
     );
-    let runs = worker::work(Arc::clone(&worker), stop.clone());
+    let runs = worker::scheduler::work(Arc::clone(&worker), stop.clone());
     tokio::join!(runs, worker::suites::work(worker, stop), upkeep);
 }
 
@@ -377,14 +291,19 @@ fn answer(
     tasks: &mut JoinSet<()>,
     listeners: Listeners,
     (tls, proxies): (Option<TlsAcceptor>, TrustedProxies),
-    app: api::App,
+    app: http::app::App,
     stop: &CancellationToken,
 ) {
     if let Some(listener) = listeners.probes {
-        let app = (api::probes(app.clone()), proxies.clone());
+        let app = (http::router::probes(api::routes(), app.clone()), proxies.clone());
         tasks.spawn(http::listen::serve(listener, None, app, stop.clone()));
     }
-    tasks.spawn(http::listen::serve(listeners.api, tls, (api::router(app), proxies), stop.clone()));
+    tasks.spawn(http::listen::serve(
+        listeners.api,
+        tls,
+        (http::router::router(api::routes(), app), proxies),
+        stop.clone(),
+    ));
 }
 
 /// Binds the listeners, and returns them with the actual addresses.
@@ -466,19 +385,6 @@ impl Handle {
             tracing::error!(%error, "telemetry could not be shut down");
             Report::default()
         })
-    }
-}
-
-fn connect(postgres: &config::Postgres, pool_max: u32) -> Connect {
-    Connect {
-        host: postgres.host.clone(),
-        port: postgres.port,
-        user: postgres.user.clone(),
-        password: postgres.password.expose().to_owned(),
-        dbname: postgres.dbname.clone(),
-        params: postgres.params.clone(),
-        pool_max,
-        ..Connect::default()
     }
 }
 

@@ -20,13 +20,14 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    Telemetry,
     access::login_cookie::LoginKeys,
     database::{
+        keys::Keys,
         peers::Peers,
         provision::{self, ProvisionedDocument},
     },
     ingest::{Ingest, interests::Interests},
+    telemetry::export::Telemetry,
 };
 
 /// The timeout of a try: migrations of a large history take long.
@@ -56,28 +57,6 @@ pub(crate) struct DbStartup {
     reason: Arc<watch::Sender<Option<String>>>,
     /// The last failure that was logged since the database was opened.
     broken: Arc<Mutex<Option<String>>>,
-}
-
-/// The keys of trace ids, known once the database is open.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Keys(Arc<OnceLock<KeyRing>>);
-
-impl Keys {
-    /// Returns the keys, if they were read from the database.
-    pub(crate) fn get(&self) -> Option<&KeyRing> {
-        self.0.get()
-    }
-
-    /// Returns the keys, for tasks that begin when the database is open.
-    pub(crate) fn of_open(&self) -> &KeyRing {
-        self.get().expect("no work on a database that is not open")
-    }
-}
-
-impl From<KeyRing> for Keys {
-    fn from(keys: KeyRing) -> Self {
-        Self(Arc::new(OnceLock::from(keys)))
-    }
 }
 
 impl DbStartup {
@@ -208,7 +187,7 @@ impl DbStartup {
         let keys = KeyRing::new(first, ids.collect());
         self.interests.resume(&self.db, &keys).await?;
         // A second startup finds the same keys.
-        self.keys.0.get_or_init(|| keys);
+        self.keys.set(keys);
         self.reason.send_replace(None);
         Ok(None)
     }

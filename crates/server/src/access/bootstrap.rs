@@ -6,7 +6,10 @@ use db::{Db, DbError, TokenKind};
 use model::{Project, Role, Secret, World};
 
 use super::token::{self, DAYS_MAX, TokenSpec};
-use crate::{CALM_POOL_MAX, config::Config, connect};
+use crate::{
+    config::Config,
+    database::{CALM_POOL_MAX, connect},
+};
 
 /// The specification of the first token.
 #[derive(Clone, Debug)]

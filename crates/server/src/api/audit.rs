@@ -8,11 +8,13 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App, openapi,
+    openapi,
     page::{self, Page, Paging},
 };
-use crate::http::{extract::QueryParams, problem::Problem};
-use crate::telemetry::{spans::Call, traceparent::TraceParent};
+use crate::{
+    http::{app::App, extract::QueryParams, problem::Problem},
+    telemetry::{call::Call, traceparent::TraceParent},
+};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(list))

@@ -21,19 +21,19 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App,
     form::{self, AnswerFormat},
     openapi,
     page::{self, Page},
 };
-use crate::http::{
-    extract::{self, Document, QueryParams, RequestContext},
-    problem::Problem,
-};
 use crate::{
     database::provision,
+    http::{
+        app::App,
+        extract::{self, Document, QueryParams, RequestContext},
+        problem::Problem,
+    },
     plant::{Plant, is_planted},
-    telemetry::{events, spans::Call},
+    telemetry::{call::Call, events},
 };
 
 pub(super) fn routes() -> OpenApiRouter<App> {

@@ -32,15 +32,16 @@ use tokio::{
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{App, openapi, runs::stored};
-use crate::http::{
-    extract::{PathId, QueryParams},
-    problem::Problem,
-};
+use super::{openapi, runs::stored};
 use crate::{
     access::Caller,
+    http::{
+        app::App,
+        extract::{PathId, QueryParams},
+        problem::Problem,
+    },
     live::followers::{Follower, FollowerPlace},
-    telemetry::{spans::Call, traceparent::TraceParent},
+    telemetry::{call::Call, traceparent::TraceParent},
 };
 
 /// The maximum number of events in one response.

@@ -8,16 +8,17 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App, openapi,
+    openapi,
     page::{self, Page},
 };
-use crate::http::{
-    extract::{PathId, QueryParams},
-    problem::Problem,
-};
 use crate::{
+    http::{
+        app::App,
+        extract::{PathId, QueryParams},
+        problem::Problem,
+    },
     plant::{Plant, is_planted},
-    telemetry::{spans::Call, traceparent::TraceParent},
+    telemetry::{call::Call, traceparent::TraceParent},
 };
 
 /// The default number of runs in a trend.

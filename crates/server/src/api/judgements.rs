@@ -11,7 +11,8 @@ use axum::{
 use db::StoredRun;
 use lang::{Gates, Plan, Vars};
 use model::{
-    DocumentKind, Fault, Faulty, Outcome, Project, RunId, Step, StepTime, TestId, Timestamp, Trace,
+    DocumentKind, Fault, Faulty, Outcome, Project, RunId, SpanId, Step, StepTime, TestId,
+    Timestamp, Trace,
 };
 use runner::{RejudgeInput, rejudge};
 use serde::{Deserialize, Serialize};
@@ -19,17 +20,15 @@ use source::Text;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{App, documents::Body, openapi, reports::under_way, runs::whole};
-use crate::http::{
-    extract::{self, Document, PathId, QueryParams},
-    permit::ReaderPermit,
-    problem::Problem,
-};
+use super::{documents::Body, openapi, reports::under_way, runs::whole};
 use crate::{
-    telemetry::{
-        spans::{Call, send_judgement},
-        traceparent::TraceParent,
+    http::{
+        app::App,
+        extract::{self, Document, PathId, QueryParams},
+        permit::ReaderPermit,
+        problem::Problem,
     },
+    telemetry::{call::Call, spans::send_judgement, traceparent::TraceParent},
     worker::{
         gates::gates,
         variables::{VariablesError, as_recorded, variables},
@@ -117,7 +116,8 @@ async fn judge(
     };
     let (_place, judged) = place.work(work).await;
     let (test, outcome, times): (_, _, (Timestamp, Timestamp)) = judged?;
-    send_judgement(&app.watch, context, &outcome, times);
+    let span = SpanId::from_random(app.world.random());
+    send_judgement(&app.watch.telemetry, (context, span), &outcome, times);
     Ok(Json(Rejudgement { run: id, test, version, outcome }).into_response())
 }
 

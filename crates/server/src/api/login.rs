@@ -14,8 +14,7 @@ use axum::{
 use db::TokenKind;
 use model::{Fault, Faulty, Secret};
 
-use super::{App, login_audit::LoginAudit};
-use crate::http::problem::Problem;
+use super::login_audit::{BACK, LoginAudit};
 use crate::{
     access::{
         Caller,
@@ -25,7 +24,8 @@ use crate::{
         session::{COOKIE, COOKIE_TLS, value},
         token::{self, TokenSpec},
     },
-    telemetry::{events, spans::Call, traceparent::TraceParent},
+    http::{app::App, problem::Problem},
+    telemetry::{call::Call, events, traceparent::TraceParent},
 };
 
 /// How long a session lasts, in seconds.
@@ -34,8 +34,6 @@ pub(super) const SESSION_SECS: u32 = 8 * 60 * 60;
 const LOGIN_COOKIE: &str = "qualitytrace_login";
 /// The same cookie with TLS.
 const LOGIN_COOKIE_TLS: &str = "__Host-qualitytrace_login";
-/// The path of the redirect back from the provider.
-pub(super) const BACK: &str = "/auth/callback";
 
 /// The routes for browsers; they are not operations of the API.
 pub(super) fn routes() -> Router<App> {

@@ -8,13 +8,14 @@ use std::net::IpAddr;
 use axum::http::{Method, StatusCode};
 use db::{NewAudit, NewToken};
 
-use super::{App, login::BACK};
-use crate::http::problem::Problem;
 use crate::{
     access::{oidc::OidcError, token},
-    telemetry::{events, spans::Call, traceparent::TraceParent},
+    http::{app::App, problem::Problem},
+    telemetry::{call::Call, events, traceparent::TraceParent},
 };
 
+/// The path of the redirect back from the provider.
+pub(super) const BACK: &str = "/auth/callback";
 /// The maximum length of a reason. It may hold text that the provider or the browser sent.
 const REASON_MAX: usize = 500;
 

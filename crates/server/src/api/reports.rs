@@ -20,13 +20,16 @@ use utoipa::{
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{App, openapi, runs, suite_runs};
-use crate::http::{
-    extract::{PathId, QueryParams},
-    permit::ReaderPermit,
-    problem::Problem,
+use super::{openapi, runs, suite_runs};
+use crate::{
+    http::{
+        app::App,
+        extract::{PathId, QueryParams},
+        permit::ReaderPermit,
+        problem::Problem,
+    },
+    telemetry::{call::Call, traceparent::TraceParent},
 };
-use crate::telemetry::{spans::Call, traceparent::TraceParent};
 
 /// The CSP of an HTML report: its own scripts and styles, and nothing of this origin.
 const PAGE_POLICY: &str = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; \

@@ -18,16 +18,18 @@ use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{App, openapi, run_stopped, runs_waiting};
-use crate::http::{
-    extract::{Document, PathId, QueryParams},
-    permit::ReaderPermit,
-    problem::Problem,
-};
+use super::openapi;
 use crate::{
     access::Caller,
+    http::{
+        app::App,
+        extract::{Document, PathId, QueryParams},
+        permit::ReaderPermit,
+        problem::Problem,
+    },
     plant::{Plant, is_planted},
-    telemetry::{events, spans::Call, traceparent::TraceParent},
+    subjects,
+    telemetry::{call::Call, events, traceparent::TraceParent},
 };
 
 /// The maximum number of variables of one run.
@@ -180,9 +182,9 @@ pub(super) async fn start(
         }
     };
     events::run_accepted(new.id, &new.project, &new.test);
-    app.watch.hint(context, &*app.bus, runs_waiting());
+    app.watch.hint(context, &*app.bus, subjects::runs_waiting());
     if is_planted(Plant::HintTwice) {
-        app.watch.hint(context, &*app.bus, runs_waiting());
+        app.watch.hint(context, &*app.bus, subjects::runs_waiting());
     }
     let location = format!("/api/v1/runs/{}", new.id);
     let run = Run {
@@ -217,7 +219,7 @@ pub(super) async fn stop(
 ) -> Result<Response, Problem> {
     let stopped = app.db.stop_run(&project, id, app.world.now());
     app.watch.db(context, Call("UPDATE", "runs"), stopped).await?;
-    app.bus.hint(run_stopped(id));
+    app.bus.hint(subjects::run_stopped(id));
     answered(&app, context, (&project, id)).await
 }
 

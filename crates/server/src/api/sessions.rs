@@ -8,20 +8,20 @@ use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App,
     login::SESSION_SECS,
     openapi,
     page::{self, Page},
     tokens::NoQuery,
 };
-use crate::http::{
-    extract::{PathId, QueryParams},
-    guard::may_all,
-    problem::Problem,
-};
 use crate::{
     access::Caller,
-    telemetry::{spans::Call, traceparent::TraceParent},
+    http::{
+        app::App,
+        extract::{PathId, QueryParams},
+        guard::may_all,
+        problem::Problem,
+    },
+    telemetry::{call::Call, traceparent::TraceParent},
 };
 
 /// How far the clocks of servers may differ: a session may be this much older than its maximum length.

@@ -17,15 +17,18 @@ use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App, openapi, run_news,
+    openapi,
     runs::{IdempotencyHeader, ProjectQuery, Start, idempotency_key, pressed, refused},
-    suites_waiting,
 };
-use crate::http::{
-    extract::{Document, PathId, QueryParams},
-    problem::Problem,
+use crate::{
+    http::{
+        app::App,
+        extract::{Document, PathId, QueryParams},
+        problem::Problem,
+    },
+    subjects,
+    telemetry::{call::Call, traceparent::TraceParent},
 };
-use crate::telemetry::{spans::Call, traceparent::TraceParent};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(start)).routes(routes!(read)).routes(routes!(stop))
@@ -129,7 +132,7 @@ async fn start(
     if let Some(before) = before {
         return Ok(Json(answered(&app, context, &project, before).await?).into_response());
     }
-    app.bus.hint(suites_waiting());
+    app.bus.hint(subjects::suites_waiting());
     let location = format!("/api/v1/suite-runs/{}", new.id);
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(SuiteRun::from(new)))
         .into_response())
@@ -171,10 +174,10 @@ async fn stop(
     let stopped = app.db.stop_suite(&project, id, app.world.now());
     app.watch.db(context, Call("UPDATE", "suite_runs"), stopped).await?;
     let run = answered(&app, context, &project, id).await?;
-    app.bus.hint(run_news(id));
+    app.bus.hint(subjects::run_news(id));
     for step in run.steps.iter().filter(|step| step.verdict.is_none()) {
         if let Some(run) = step.run {
-            app.bus.hint(super::run_stopped(run));
+            app.bus.hint(subjects::run_stopped(run));
         }
     }
     Ok(Json(run).into_response())

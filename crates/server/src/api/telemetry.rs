@@ -6,8 +6,7 @@ use telemetry::Status;
 use utoipa::ToSchema;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::App;
-use crate::telemetry::export::OwnEndpoint;
+use crate::{http::app::App, telemetry::own_endpoint::OwnEndpoint};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(read))

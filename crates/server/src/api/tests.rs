@@ -8,12 +8,15 @@ use source::{Colour, Diagnostic, Text};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
-use super::{App, documents::Body, openapi};
-use crate::http::{
-    extract::{self, Document, QueryParams},
-    problem::Problem,
+use super::{documents::Body, openapi};
+use crate::{
+    http::{
+        app::App,
+        extract::{self, Document, QueryParams},
+        problem::Problem,
+    },
+    telemetry::{call::Call, events, traceparent::TraceParent},
 };
-use crate::telemetry::{events, spans::Call, traceparent::TraceParent};
 
 pub(super) fn routes() -> OpenApiRouter<App> {
     OpenApiRouter::new().routes(routes!(apply))

@@ -19,19 +19,20 @@ use utoipa::{
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{
-    App, openapi,
+    openapi,
     page::{self, Page, Paging},
-};
-use crate::http::{
-    extract::{Document, PathId, QueryParams},
-    problem::Problem,
 };
 use crate::{
     access::{
         Caller,
         token::{self, DAYS, DAYS_MAX, NAME_MAX, TokenSpec},
     },
-    telemetry::{spans::Call, traceparent::TraceParent},
+    http::{
+        app::App,
+        extract::{Document, PathId, QueryParams},
+        problem::Problem,
+    },
+    telemetry::{call::Call, traceparent::TraceParent},
 };
 
 /// The maximum number of projects of a token.

@@ -87,7 +87,7 @@ fn oidc(mut fields: Fields<'_>) -> OidcConfig {
 
 /// Whether a connection to this URL cannot be read or changed on the way: it uses TLS, or stays on this machine.
 pub(crate) fn is_safe(url: &Url) -> bool {
-    let is_local = || url.host_str().is_some_and(crate::http::listen::names_loopback);
+    let is_local = || url.host_str().is_some_and(crate::host_name::names_loopback);
     url.scheme() == "https" || (url.scheme() == "http" && is_local())
 }
 

@@ -11,8 +11,7 @@ use model::{Fault, InvalidId};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
-use super::problem::Problem;
-use crate::api::App;
+use super::{app::App, problem::Problem};
 use crate::telemetry::traceparent::TraceParent;
 
 /// How long a body may take to arrive.

@@ -18,8 +18,7 @@ use axum::{
 use db::{Db, DbError, NewAudit, TokenKind};
 use model::{Fault, Project, Role};
 
-use super::problem::Problem;
-use crate::api::App;
+use super::{app::App, problem::Problem};
 use crate::{
     access::{
         Caller, RateKey, Unknown,
@@ -29,9 +28,9 @@ use crate::{
         token,
     },
     config::Mode,
-    http::listen::names_loopback,
+    host_name::names_loopback,
     plant::{Plant, is_planted},
-    telemetry::{spans::Call, traceparent::TraceParent},
+    telemetry::{call::Call, traceparent::TraceParent},
 };
 
 const TOO_MANY: &str =

@@ -1,5 +1,6 @@
 //! The edge for HTTP: listeners, TLS, what a request may carry, which caller may send it, and the one form of errors.
 
+pub(crate) mod app;
 pub(crate) mod extract;
 pub(crate) mod guard;
 pub(crate) mod listen;
@@ -7,5 +8,6 @@ pub(crate) mod liveness;
 pub(crate) mod observe;
 pub(crate) mod permit;
 pub(crate) mod problem;
+pub(crate) mod router;
 pub(crate) mod tls;
 mod write_timeout;

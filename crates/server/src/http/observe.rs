@@ -10,16 +10,11 @@ use axum::{
 use model::{Fault, SpanId, TraceId};
 use telemetry::plan::Level;
 
-use super::problem::Problem;
-use crate::api::App;
+use super::{app::App, problem::Problem};
 use crate::{
     access::token,
     plant::{Plant, is_planted},
-    telemetry::{
-        export::within,
-        spans::{HttpSpan, send_http},
-        traceparent::TraceParent,
-    },
+    telemetry::{call::HttpSpan, export::within, spans::send_http, traceparent::TraceParent},
 };
 
 /// The timeout of a request, its body included.

@@ -5,9 +5,8 @@ use drivers::shares::Permit;
 use model::{Fault, Project, RunId, Trace};
 use runner::Share;
 
-use super::problem::Problem;
-use crate::api::App;
-use crate::telemetry::{spans::Call, traceparent::TraceParent};
+use super::{app::App, problem::Problem};
+use crate::telemetry::{call::Call, traceparent::TraceParent};
 
 /// A reader permit of a project; released when dropped.
 pub(crate) struct ReaderPermit {

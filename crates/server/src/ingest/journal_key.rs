@@ -12,7 +12,7 @@ use std::{
 use bus::SealKeys;
 use model::World;
 
-use crate::StartError;
+use super::error::IngestError;
 
 /// The name of the key file.
 const FILE: &str = "spans.key";
@@ -22,9 +22,9 @@ pub(crate) fn keys(
     directory: &Path,
     mut keys: Vec<[u8; 32]>,
     world: World,
-) -> Result<SealKeys, StartError> {
+) -> Result<SealKeys, IngestError> {
     let path = directory.join(FILE);
-    let unusable = |reason: io::Error| StartError::JournalKey { path: path.clone(), reason };
+    let unusable = |reason: io::Error| IngestError::JournalKey { path: path.clone(), reason };
     if keys.is_empty() && !path.exists() {
         make(directory, &path, world).map_err(unusable)?;
     }

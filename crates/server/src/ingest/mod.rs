@@ -4,12 +4,13 @@
 //! of its projects. All other spans are counted and discarded: they reach neither the bus nor its journal. Ingest is never
 //! traced, so that telemetry about telemetry cannot loop.
 
+pub(crate) mod error;
 pub(crate) mod interests;
 mod journal_key;
 
 use std::{
     collections::{HashMap, VecDeque},
-    fs, io,
+    fs,
     net::SocketAddr,
     path::PathBuf,
     sync::{
@@ -19,20 +20,19 @@ use std::{
 };
 
 use bus::{Bus, Local};
-use drivers::receiver::{self, Gate, Sender, Sink, SinkError, Tls, TlsError};
+use drivers::receiver::{self, Gate, Sender, Sink, SinkError, Tls};
 use model::{KeyRing, Project, TraceId, World};
 use otlp::Batch;
-use thiserror::Error;
 
 use crate::{
-    StartError,
     config::{self, Config, OtlpTls},
     database::{
         identity::{Identity, identity},
+        keys::Keys,
         peers::Peers,
     },
-    startup::Keys,
 };
+use error::IngestError;
 use interests::{Interests, channel};
 
 /// The maximum age of a trace id in seconds: runs end long before, and an old id is a replay.
@@ -140,22 +140,6 @@ pub(crate) struct Settings {
     keys: Vec<[u8; 32]>,
 }
 
-/// Why OTLP cannot be received over TLS.
-#[derive(Debug, Error)]
-pub enum OtlpTlsError {
-    /// A file cannot be read.
-    #[error("`{}` of `server.otlpTls` cannot be read: {reason}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        reason: io::Error,
-    },
-    /// The content of the files is invalid.
-    #[error("`server.otlpTls`: {0}")]
-    Tls(#[from] TlsError),
-}
-
 impl Settings {
     pub(crate) fn of(config: &Config) -> Self {
         Self {
@@ -169,7 +153,7 @@ impl Settings {
     }
 
     /// Opens the bus, replays its journal, logs the result, and returns the bus with the identity of the server.
-    pub(crate) async fn open_bus(&self, world: World) -> Result<(Local, Identity), StartError> {
+    pub(crate) async fn open_bus(&self, world: World) -> Result<(Local, Identity), IngestError> {
         let limits = bus::Limits {
             trace_bytes_max: self.limits.trace_bytes_max,
             trace_spans_max: self.limits.trace_spans_max as u64,
@@ -183,7 +167,7 @@ impl Settings {
             let options = bus::Options { directory, limits, batch_bytes_max, keys };
             let bus = Local::open(options, world.now())?;
             let identity = identity(bus.folder(), world);
-            Ok::<_, StartError>((bus, identity))
+            Ok::<_, IngestError>((bus, identity))
         };
         let (bus, identity) = tokio::task::spawn_blocking(open).await??;
         let bus::ReplaySummary { traces, spans, damaged_bytes, left_out_spans } = bus.replayed();
@@ -205,16 +189,16 @@ impl Settings {
         &self,
         gate: Option<Gate>,
         decoders: usize,
-    ) -> Result<receiver::Config, OtlpTlsError> {
+    ) -> Result<receiver::Config, IngestError> {
         let tls = self.tls.as_ref().map(read_tls).transpose()?;
         let usual = receiver::Config::new(self.addresses.clone());
         Ok(receiver::Config { tls, gate, decoders, gives_way: true, ..usual })
     }
 }
 
-fn read_tls(files: &OtlpTls) -> Result<Tls, OtlpTlsError> {
+fn read_tls(files: &OtlpTls) -> Result<Tls, IngestError> {
     let read = |path: &PathBuf| {
-        fs::read(path).map_err(|reason| OtlpTlsError::File { path: path.clone(), reason })
+        fs::read(path).map_err(|reason| IngestError::TlsFile { path: path.clone(), reason })
     };
     let (certificate, key) = (read(&files.identity.cert)?, read(&files.identity.key)?);
     Ok(match &files.client_ca {

@@ -20,7 +20,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::api;
+use crate::subjects;
 
 /// The maximum number of followers: half of the listener's connections, so that other requests are always served. Runs of one
 /// project get half of them.
@@ -114,7 +114,9 @@ impl Followers {
     }
 
     fn hear(&self, subject: &Subject) {
-        if let Some(news) = api::told_of(subject).and_then(|run| self.runs().get(&run).cloned()) {
+        if let Some(news) =
+            subjects::run_with_news(subject).and_then(|run| self.runs().get(&run).cloned())
+        {
             news.send_modify(|news| news.hints += 1);
         }
     }
@@ -188,7 +190,7 @@ mod tests {
     use tokio_util::sync::CancellationToken;
 
     use super::{FOLLOWERS_MAX, Follower, Followers, OF_CALLER_MAX};
-    use crate::api;
+    use crate::subjects;
 
     fn id(random: u8) -> RunId {
         RunId::new(Timestamp::from_nanos(0), [random; 10])
@@ -211,17 +213,17 @@ mod tests {
         let mut first = followers.follow(one);
         let mut second = followers.follow(one);
         let mut third = followers.follow(other);
-        for subject in [api::run_events(one), api::run_news(one)] {
+        for subject in [subjects::run_events(one), subjects::run_news(one)] {
             followers.hear(&subject);
             first.news(0).await;
             second.news(3).await;
         }
         assert!(is_quiet(&mut third, 0).await, "it was not about its run");
-        followers.hear(&api::run_stopped(other));
-        followers.hear(&api::runs_waiting());
+        followers.hear(&subjects::run_stopped(other));
+        followers.hear(&subjects::runs_waiting());
         assert!(is_quiet(&mut third, 0).await, "these are for workers");
         drop(first);
-        followers.hear(&api::run_events(one));
+        followers.hear(&subjects::run_events(one));
         second.news(3).await;
         drop((second, third));
         assert!(followers.runs().is_empty());

@@ -10,8 +10,9 @@ use db::DbError;
 use model::{Faulty, SpanId, Timestamp, World};
 
 use crate::telemetry::{
+    call::Call,
     export::Telemetry,
-    spans::{Call, DbSpan, send_db, send_hint},
+    spans::{DbSpan, send_db, send_hint},
     traceparent::TraceParent,
 };
 

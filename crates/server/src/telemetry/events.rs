@@ -17,9 +17,8 @@ use model::{DocumentKind, Outcome, Overtaken, Project, RunId, TestId};
 use telemetry::opentelemetry::logs::{AnyValue, LogRecord as _, Logger, LoggerProvider, Severity};
 
 use crate::telemetry::{
-    catalogue::{attribute, event},
-    export::SCOPE,
-    spans::settle_reason,
+    catalogue::{SCOPE, attribute, event},
+    reason::settle_reason,
 };
 
 /// The maximum number of events in the queue to the exporter thread. The log on stderr has all of them.

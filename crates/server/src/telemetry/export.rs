@@ -5,7 +5,6 @@
 //! a full buffer blocks a thread that ends a span. Deliberately absent: names of spans (`spans`).
 
 use std::{
-    fmt,
     sync::{
         Arc, Mutex, PoisonError,
         atomic::{AtomicBool, Ordering},
@@ -30,20 +29,20 @@ use telemetry::{
             Event, Link, SpanContext, SpanKind, Status, TraceContextExt, TraceFlags, TraceState,
         },
     },
-    plan::{self, Destination, Level},
+    plan::Level,
 };
 
 use tokio::time::{sleep, timeout};
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    StartError, config,
-    http::listen,
+    config,
     telemetry::{
-        catalogue::{attribute, event},
+        catalogue::{SCOPE, attribute, event},
         events::{self, EventQueue, LogEvent},
         instance::Instance,
         metrics::{self, OwnMetrics, RunQueue},
+        own_endpoint::{OwnEndpoint, TelemetryError, effective, not_sending, refuse_own_endpoints},
         traceparent::TraceParent,
     },
 };
@@ -56,8 +55,6 @@ const PRESSURE_MAX: f64 = 0.8;
 
 /// How long a shutdown waits until queued events have reached the exporters.
 const FLUSH_MAX: Duration = Duration::from_secs(1);
-
-pub(crate) const SCOPE: &str = "qualitytrace";
 
 const INSTANCE_ID: &str = "service.instance.id";
 const VERSION: &str = "service.version";
@@ -87,7 +84,7 @@ pub struct Telemetry {
 impl Telemetry {
     /// Starts the exporters. None of them needs its Collector to be available; one that would send to the server itself is
     /// refused.
-    pub fn start(config: &config::Config, mut host: Host) -> Result<Self, StartError> {
+    pub fn start(config: &config::Config, mut host: Host) -> Result<Self, TelemetryError> {
         refuse_own_endpoints(&config.telemetry, config.listen)?;
         let (plan, roles, not_sending) = effective(&config.telemetry, config.listen);
         let instance = Instance::of(&config.data_directory, host.random);
@@ -116,7 +113,7 @@ impl Telemetry {
         &self,
         config: &config::Config,
         listen: config::Listen,
-    ) -> Result<(), StartError> {
+    ) -> Result<(), TelemetryError> {
         let config = &config.telemetry;
         refuse_own_endpoints(config, listen)?;
         let (plan, roles, not_sending) = effective(config, listen);
@@ -213,89 +210,6 @@ impl Telemetry {
         self.events.flush(flush);
         self.inner.shutdown(max - flush)
     }
-}
-
-/// Refuses exporters that send to this server: telemetry about ingest and export must not be ingested again. A configured
-/// endpoint is refused; an exporter with this server as its default endpoint is left out ([`not_sending`]).
-pub(crate) fn refuse_own_endpoints(
-    telemetry: &config::TelemetryConfig,
-    listen: config::Listen,
-) -> Result<(), StartError> {
-    let is_written =
-        |exporter: &&plan::Exporter| !telemetry.plan.by_default.contains(&exporter.name);
-    let roles = telemetry.roles();
-    let mut own = telemetry.plan.active(&roles).filter(is_written);
-    match own.find_map(|exporter| own_endpoint(exporter, listen)) {
-        Some(own) => Err(StartError::OwnEndpoint(Box::new(own))),
-        None => Ok(()),
-    }
-}
-
-/// An exporter that would send to this server itself.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct OwnEndpoint {
-    /// The name of the exporter.
-    pub exporter: String,
-    /// The endpoint to which it would send.
-    pub endpoint: String,
-    /// The key of the port at this endpoint.
-    pub port_key: &'static str,
-    /// The flag that overrides the key.
-    pub port_flag: &'static str,
-}
-
-impl fmt::Display for OwnEndpoint {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { exporter, endpoint, port_key, port_flag } = self;
-        write!(
-            f,
-            "`{exporter}` does not send: it has no `endpoint`, and the default `{endpoint}` is this server's own receiver; \
-             write its `endpoint`, or another port here (`{port_key}`, `{port_flag}`)"
-        )
-    }
-}
-
-/// Returns the exporters that do not send, since their default endpoint is this server itself.
-pub fn not_sending(
-    telemetry: &config::TelemetryConfig,
-    listen: config::Listen,
-) -> Vec<OwnEndpoint> {
-    let is_default =
-        |exporter: &&plan::Exporter| telemetry.plan.by_default.contains(&exporter.name);
-    let roles = telemetry.roles();
-    let own = telemetry.plan.active(&roles).filter(is_default);
-    own.filter_map(|exporter| own_endpoint(exporter, listen)).collect()
-}
-
-fn own_endpoint(exporter: &plan::Exporter, listen: config::Listen) -> Option<OwnEndpoint> {
-    let own = [
-        (listen.otlp_grpc.port(), "server.otlpGrpcPort", "--otlp-grpc"),
-        (listen.otlp_http.port(), "server.otlpHttpPort", "--otlp-http"),
-        (listen.http.port(), "server.httpPort", "--http"),
-    ];
-    let Destination::Otlp(otlp) = &exporter.destination else { return None };
-    exporter.signals.carried().find_map(|signal| {
-        let endpoint = otlp.endpoint(signal);
-        let (host, port) = telemetry::config::address(endpoint);
-        let is_local = listen::names_this_machine(host);
-        let (_, port_key, port_flag) = own.into_iter().find(|it| is_local && it.0 == port)?;
-        let endpoint = plan::shown(endpoint);
-        Some(OwnEndpoint { exporter: exporter.name.clone(), endpoint, port_key, port_flag })
-    })
-}
-
-/// Returns the plan and the roles without the exporters that do not send, and these exporters.
-fn effective(
-    config: &config::TelemetryConfig,
-    listen: config::Listen,
-) -> (plan::Plan, telemetry::Roles, Vec<OwnEndpoint>) {
-    let (mut plan, mut roles) = (config.plan.clone(), config.roles());
-    let not_sending = not_sending(config, listen);
-    let is_left_out = |name: &String| not_sending.iter().any(|own| own.exporter == *name);
-    plan.exporters.retain(|exporter| !is_left_out(&exporter.name));
-    roles.own = roles.own.filter(|name| !is_left_out(name));
-    roles.others.retain(|name| !is_left_out(name));
-    (plan, roles, not_sending)
 }
 
 /// Runs work in this trace context: log events of the work get its trace id and span id.

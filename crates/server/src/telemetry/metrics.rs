@@ -13,8 +13,8 @@ use telemetry::opentelemetry::{
 };
 
 use crate::telemetry::{
+    call::{Call, HttpSpan},
     catalogue::{self, Metric, attribute},
-    spans::{Call, HttpSpan},
 };
 
 /// The histogram boundaries in seconds: from a fast statement to a slow run.

@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use db::RunLease;
 use model::{
-    Answer, Fault, Outcome, Settlement, SpanId, Step, StepTime, Timestamp, TraceId,
-    UnsettledReason, Verdict, World,
+    Answer, Outcome, SpanId, Step, StepTime, Timestamp, TraceId, Verdict, World,
     trace::{EventData, Kind, LinkData, SpanData, Status, StatusCode, Value},
 };
 
@@ -16,9 +15,10 @@ use telemetry::{ParentState, plan::Level};
 use crate::{
     plant::{Plant, is_planted},
     telemetry::{
-        calls::Watch,
+        call::{Call, HttpSpan},
         catalogue::{EXCEPTION, JUDGEMENT, RUN, attribute},
         export::Telemetry,
+        reason::settle_reason,
         traceparent::TraceParent,
     },
 };
@@ -122,17 +122,16 @@ fn step_level(step: Step) -> Level {
 
 /// Exports the span of a re-judgement that a caller requested, as a child of `within`.
 pub(crate) fn send_judgement(
-    watch: &Watch,
-    within: TraceParent,
+    telemetry: &Telemetry,
+    (within, id): (TraceParent, SpanId),
     outcome: &Outcome,
     times: (Timestamp, Timestamp),
 ) {
-    let id = SpanId::from_random(watch.world.random());
     let mut span = SpanData::new(id, Some(within.span_id), JUDGEMENT);
     span.kind = Kind::Internal;
     (span.start, span.end) = times;
     span.attributes = run_attributes(outcome);
-    watch.telemetry.own(&within, (Level::Info, ParentState::UnderWay), span);
+    telemetry.own(&within, (Level::Info, ParentState::UnderWay), span);
 }
 
 /// Returns the attributes of the lease: project, test and version, revision of the system, and the starter of the run.
@@ -176,29 +175,6 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
     attributes
 }
 
-/// Renders why the trace is not complete, in words without values.
-pub(crate) fn settle_reason(settlement: &Settlement) -> String {
-    let word = |unsettled: &UnsettledReason| match unsettled {
-        UnsettledReason::NoTelemetry => "no telemetry",
-        UnsettledReason::NotAnswered => "not answered",
-        UnsettledReason::ParentsAbsent(_) => "parents absent",
-        UnsettledReason::EdgesOpen(_) => "edges open",
-        UnsettledReason::ExpectedAbsent(_) => "expected absent",
-        UnsettledReason::NotQuiet => "not quiet",
-        UnsettledReason::NotWaited => "decided early",
-        UnsettledReason::TooLarge => "too large",
-        UnsettledReason::SpansLost => "spans lost",
-        UnsettledReason::OtherServers(_) => "other servers",
-        UnsettledReason::Partial => "partial",
-        UnsettledReason::ContextLost(_) => "context lost",
-        UnsettledReason::NotSampled => "not sampled",
-    };
-    match settlement.unsettled.as_slice() {
-        [] => "complete".to_owned(),
-        unsettled => unsettled.iter().map(word).collect::<Vec<_>>().join(", "),
-    }
-}
-
 /// Returns the trigger's span for the application's trace store: without the content of the response.
 pub(crate) fn trigger_for_application(mut span: SpanData, taken: &RunLease) -> SpanData {
     let is_content = |key: &str| {
@@ -221,21 +197,6 @@ const PATH_BYTES_MAX: usize = 1024;
 
 fn cut(path: &str) -> &str {
     &path[..path.floor_char_boundary(PATH_BYTES_MAX)]
-}
-
-/// An HTTP request that was served.
-pub(crate) struct HttpSpan<'a> {
-    pub(crate) context: TraceParent,
-    pub(crate) parent: Option<SpanId>,
-    pub(crate) method: &'a str,
-    /// The route of the router; `None` for a path that matches no route.
-    pub(crate) route: Option<&'a str>,
-    pub(crate) path: &'a str,
-    pub(crate) status: u16,
-    /// The fault of the response, if it has one.
-    pub(crate) fault: Option<Fault>,
-    pub(crate) began: Timestamp,
-    pub(crate) ended: Timestamp,
 }
 
 /// Exports the span of a served request, named by the stable semantic conventions.
@@ -281,10 +242,6 @@ pub(crate) struct DbSpan {
     /// The kind of error in one word: a message of the database may quote values.
     pub(crate) error: Option<&'static str>,
 }
-
-/// A database call: the operation, and its table.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Call(pub(crate) &'static str, pub(crate) &'static str);
 
 /// Exports the span of a statement, named by the stable semantic conventions. It holds no values and no SQL.
 pub(crate) fn send_db(telemetry: &Telemetry, db: &DbSpan) {

@@ -9,6 +9,7 @@ use std::{
     time::Duration,
 };
 
+use db::Db;
 use model::RunId;
 use runner::LeaseLost;
 use tokio::{
@@ -17,7 +18,8 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use super::{Worker, ports::RETRY};
+/// How long to wait before a failed write is retried.
+pub(super) const RETRY: Duration = Duration::from_millis(200);
 
 /// The active runs: as many as the worker has slots, and those that linger.
 #[derive(Debug, Default)]
@@ -48,21 +50,20 @@ pub(super) struct ActiveRun<'a> {
     of: &'a ActiveRuns,
 }
 
-/// Renews the leases of all active runs whenever a third of a lease is over, until it is dropped.
-pub(super) async fn keep(worker: Arc<Worker>) {
-    let flights = &worker.shared.flights;
-    loop {
-        tokio::select! {
-            () = sleep(worker.config.lease / 3) => {}
-            () = flights.news.notified() => {}
-        }
-        while !flights.renew(&worker).await {
-            sleep(RETRY).await;
+impl ActiveRuns {
+    /// Renews all leases whenever a third of a lease is over, until it is dropped.
+    pub(super) async fn keep(&self, db: &Db, lease: Duration) {
+        loop {
+            tokio::select! {
+                () = sleep(lease / 3) => {}
+                () = self.news.notified() => {}
+            }
+            while !self.renew(db, lease).await {
+                sleep(RETRY).await;
+            }
         }
     }
-}
 
-impl ActiveRuns {
     /// Adds a run with a lease that was requested at `asked`.
     pub(super) fn begin(
         &self,
@@ -95,14 +96,14 @@ impl ActiveRuns {
     }
 
     /// Renews all leases. Returns false if the database failed.
-    async fn renew(&self, worker: &Worker) -> bool {
+    async fn renew(&self, db: &Db, length: Duration) -> bool {
         let leases: Vec<_> = self.lock().values().cloned().collect();
         if leases.is_empty() {
             return true;
         }
         let asked = Instant::now();
         let runs: Vec<_> = leases.iter().map(|lease| (lease.run, lease.epoch)).collect();
-        let renewed = match worker.calm_db.renew(&runs, worker.config.lease).await {
+        let renewed = match db.renew(&runs, length).await {
             Ok(renewed) => renewed.into_iter().collect::<HashMap<_, _>>(),
             Err(error) => {
                 tracing::warn!(%error, "leases could not be renewed; trying again");

@@ -15,10 +15,11 @@ use tokio::{
 };
 
 use super::{
-    Worker,
-    ports::{RETRY, SpanSources, WorkerPorts},
+    active_runs::RETRY,
+    ports::{SpanSources, WorkerPorts},
+    state::Worker,
 };
-use crate::{api, telemetry::events};
+use crate::{subjects, telemetry::events};
 
 /// The minimum time for which a run is watched.
 const LISTEN_MIN: Duration = Duration::from_secs(10);
@@ -153,7 +154,7 @@ async fn write(worker: &Worker, (run, epoch): (RunId, i64), overtaken: &Overtake
         match worker.db.overtaken(run, epoch, overtaken, at).await {
             Ok(()) => {
                 events::run_overtaken(run, overtaken);
-                return worker.bus.hint(api::run_news(run));
+                return worker.bus.hint(subjects::run_news(run));
             }
             Err(error) if error.fault().is_transient() && began.elapsed() < WRITE_MAX => {
                 sleep(RETRY).await;

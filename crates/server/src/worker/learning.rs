@@ -5,14 +5,13 @@
 use std::{
     collections::HashMap,
     mem,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Mutex, PoisonError},
     time::Duration,
 };
 
+use db::Db;
 use model::{LearnedProfile, Project};
 use tokio::time::sleep;
-
-use super::Worker;
 
 /// The interval of writes.
 const KEEP: Duration = Duration::from_secs(1);
@@ -23,25 +22,25 @@ const RUNS_MAX: usize = 4096;
 #[derive(Debug, Default)]
 pub(super) struct LearnedQueue(Mutex<HashMap<Project, Vec<LearnedProfile>>>);
 
-/// Stores what is queued, until it is dropped.
-pub(super) async fn keep(worker: Arc<Worker>) {
-    loop {
-        sleep(KEEP).await;
-        worker.shared.learning.flush(&worker).await;
-    }
-}
-
 impl LearnedQueue {
+    /// Stores what is queued every second, until it is dropped.
+    pub(super) async fn keep(&self, db: &Db) {
+        loop {
+            sleep(KEEP).await;
+            self.flush(db).await;
+        }
+    }
+
     pub(super) fn note(&self, project: &Project, seen: LearnedProfile) {
         if !seen.is_empty() {
             self.add(project, vec![seen]);
         }
     }
 
-    pub(super) async fn flush(&self, worker: &Worker) {
+    pub(super) async fn flush(&self, db: &Db) {
         let all = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
         for (project, seen) in all {
-            if let Err(error) = worker.db.learn(&project, &seen).await {
+            if let Err(error) = db.learn(&project, &seen).await {
                 tracing::warn!(%error, "what runs have shown is not kept yet; trying again");
                 self.add(&project, seen);
             }

@@ -1,9 +1,6 @@
 //! The ports that a worker gives to a run: the database under its lease, the bus, the trigger.
 
-use std::{
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
-    time::Duration,
-};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use bus::{Bus, Local, Next};
 use db::{Db, DbError, RunLease};
@@ -24,16 +21,16 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{Worker, active_runs::Lease};
+use super::{
+    active_runs::{Lease, RETRY},
+    state::Worker,
+};
 use crate::{
-    api,
     ingest::interests::{Interest, channel},
     plant::{Plant, is_planted},
-    telemetry::spans::{Call, RunTrace},
+    subjects,
+    telemetry::{call::Call, spans::RunTrace},
 };
-
-/// How long to wait before a failed write is retried.
-pub(super) const RETRY: Duration = Duration::from_millis(200);
 
 /// The maximum number of batches between the bus and a run; the bus buffers the rest.
 const ARRIVALS_MAX: usize = 16;
@@ -166,7 +163,7 @@ impl<'a> WorkerPorts<'a> {
         // Set before the write: if a stop cancels the write, it is unknown whether the database has it.
         self.lingering().verdict = Some(verdict);
         self.insist(Step::Linger, write).await.map_err(|error| lost(&error))?;
-        self.worker.bus.hint(api::run_events(run));
+        self.worker.bus.hint(subjects::run_events(run));
         Ok(())
     }
 
@@ -313,7 +310,7 @@ impl Ports for WorkerPorts<'_> {
             .await;
         written.map_err(|error| lost(&error))?;
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(*attempt);
-        self.worker.bus.hint(api::run_events(run));
+        self.worker.bus.hint(subjects::run_events(run));
         Ok(())
     }
 
@@ -344,7 +341,7 @@ impl Ports for WorkerPorts<'_> {
             .insist(Step::Trigger, |db| async move { db.answered(run, epoch, answer, at).await })
             .await;
         written.map_err(|error| lost(&error))?;
-        self.worker.bus.hint(api::run_events(run));
+        self.worker.bus.hint(subjects::run_events(run));
         Ok(())
     }
 

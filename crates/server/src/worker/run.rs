@@ -13,13 +13,13 @@ use model::{
 use runner::{FinishedRun, Job, LeaseLost, Limits, Ports, RunError, Share};
 
 use super::{
-    LeasedRun, Worker,
     late::LateRun,
     ports::{self, WorkerPorts},
     slots::Slot,
+    state::{LeasedRun, Worker},
 };
 use crate::{
-    api,
+    subjects,
     telemetry::{
         events,
         spans::{self, RunSpan, RunTrace, send_run},
@@ -66,7 +66,7 @@ pub(super) async fn end_damaged(
     let events = [RunEvent { at, what: What::Judged { verdict: outcome.verdict } }];
     let finished = db::RunCompletion { outcome: &outcome, events: &events, trace: None };
     match worker.db.finish(run_id, epoch, &finished).await {
-        Ok(()) => worker.bus.hint(api::run_news(run_id)),
+        Ok(()) => worker.bus.hint(subjects::run_news(run_id)),
         Err(error) => {
             tracing::warn!(run = %run_id, %error, "it is tried again when its lease is over");
         }
@@ -379,7 +379,7 @@ async fn record(
         written = write(taken, ports, &ended, None).await;
     }
     written.map_err(|error| ports::lost(&error))?;
-    worker.bus.hint(api::run_news(taken.run_id));
+    worker.bus.hint(subjects::run_news(taken.run_id));
     let linger = ports.lingers_since();
     let linger = linger.map(|since| StepTime { step: Step::Linger, began: since, ended: began });
     tell(worker, (ports.trace(), taken), &ended, (linger, began));

@@ -20,7 +20,7 @@ use runner::suite::next;
 use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
-use crate::{api, telemetry::events, worker::Worker};
+use crate::{subjects, telemetry::events, worker::state::Worker};
 
 /// The maximum number of active suite runs.
 const SUITES_MAX: usize = 64;
@@ -60,7 +60,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
 /// Waits for the notification of a queued suite run.
 async fn waiting(hints: &mut Hints) {
     while let Some(subject) = hints.next().await {
-        if subject == api::suites_waiting() {
+        if subject == subjects::suites_waiting() {
             return;
         }
     }
@@ -160,7 +160,7 @@ impl<'a> ActiveSuiteRun<'a> {
         if is_over {
             let outcome = self.outcome(&runs, &ended);
             self.worker.db.finish_suite(id, epoch, &outcome).await?;
-            self.worker.bus.hint(api::run_news(id));
+            self.worker.bus.hint(subjects::run_news(id));
             return Ok(true);
         }
         if !self.is_stopped {
@@ -182,7 +182,7 @@ impl<'a> ActiveSuiteRun<'a> {
             );
             self.refused.insert(step, why);
             // The steps that need it are checked at once.
-            self.worker.bus.hint(api::run_news(*id));
+            self.worker.bus.hint(subjects::run_news(*id));
             return Ok(());
         }
         let run = NewRun {
@@ -200,13 +200,13 @@ impl<'a> ActiveSuiteRun<'a> {
             Ok(_) => {
                 events::run_accepted(run.id, &run.project, &run.test);
                 self.awaited.insert(news_of(run.id));
-                self.worker.bus.hint(api::runs_waiting());
+                self.worker.bus.hint(subjects::runs_waiting());
                 Ok(())
             }
             Err(error @ DbError::NoSuchTest { .. }) => {
                 self.refused.insert(step, error.to_string());
                 // The steps that need it are checked at once.
-                self.worker.bus.hint(api::run_news(*id));
+                self.worker.bus.hint(subjects::run_news(*id));
                 Ok(())
             }
             Err(error) => Err(error),
@@ -283,7 +283,7 @@ impl<'a> ActiveSuiteRun<'a> {
 }
 
 fn news_of(run: RunId) -> String {
-    api::run_news(run).0
+    subjects::run_news(run).0
 }
 
 /// Returns all steps that have to end before this one, in the order written.

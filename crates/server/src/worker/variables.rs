@@ -5,7 +5,7 @@ use lang::{Document, Secrets, Variable, Vars};
 use model::{DocumentKind, Fault, Faulty, InvalidId, Project};
 use thiserror::Error;
 
-use crate::telemetry::{calls::Watch, spans::Call, traceparent::TraceParent};
+use crate::telemetry::{call::Call, calls::Watch, traceparent::TraceParent};
 
 /// The text that is recorded for a secret.
 const MASK: &str = "***";

@@ -10,8 +10,9 @@ use super::{
     Version,
 };
 use crate::{
-    api::{App, openapi, page::Page},
+    api::{openapi, page::Page},
     http::{
+        app::App,
         extract::{Document, PathId, QueryParams, RequestContext},
         problem::Problem,
     },

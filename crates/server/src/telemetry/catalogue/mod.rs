@@ -10,6 +10,9 @@ pub use page::markdown;
 
 use telemetry::plan::Level;
 
+/// The instrumentation scope of all signals.
+pub(crate) const SCOPE: &str = "qualitytrace";
+
 /// A span.
 #[derive(Debug)]
 pub struct Span {

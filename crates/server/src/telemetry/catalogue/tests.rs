@@ -20,7 +20,7 @@ use crate::{
     Telemetry,
     config::{self, Environment},
     telemetry::{
-        spans::{Call, HttpSpan},
+        call::{Call, HttpSpan},
         traceparent::TraceParent,
     },
 };

@@ -1,0 +1,104 @@
+//! The routes of the server, with the layers that every request passes.
+
+use std::time::Duration;
+
+use axum::{
+    Router,
+    extract::{DefaultBodyLimit, Request, State},
+    http::{Method, StatusCode, Uri},
+    middleware::{self, Next},
+    response::{IntoResponse, Response},
+};
+use model::Fault;
+use tokio::task::JoinSet;
+
+use super::{app::App, guard, observe, problem::Problem};
+use crate::config::Mode;
+
+/// The timeout for the work of a request: a little more than the timeout that the work applies itself.
+const WORK_MAX: Duration = Duration::from_secs(35);
+
+/// The handlers of the server, by where they run.
+pub(crate) struct Routes {
+    /// The API: it runs on the work runtime, which a full telemetry buffer may block.
+    pub(crate) api: Router<App>,
+    /// Handlers that run on the control runtime, which no work blocks.
+    pub(crate) control: Router<App>,
+    /// Probes. They arrive every second and show nothing about the server's work, so they are not traced.
+    pub(crate) probes: Router<App>,
+}
+
+/// Returns the router of the complete HTTP API.
+pub(crate) fn router(routes: Routes, app: App) -> Router {
+    let api = routes
+        .api
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(DefaultBodyLimit::max(app.body_bytes_max))
+        .layer(middleware::from_fn_with_state(app.clone(), guard::known))
+        .layer(middleware::from_fn_with_state(app.clone(), once_open))
+        // Every response below gets a span, refusals included.
+        .layer(middleware::from_fn_with_state(app.clone(), observe::observe))
+        // The end of a span may block, so all of this runs apart from the probes.
+        .layer(middleware::from_fn_with_state(app.clone(), on_work));
+    let control =
+        routes.control.layer(middleware::from_fn_with_state(app.clone(), guard::known_calmly));
+    routes
+        .probes
+        .merge(control)
+        .method_not_allowed_fallback(no_such_method)
+        .merge(api)
+        .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
+        .with_state(app)
+}
+
+/// Returns the router of a listener that serves only probes.
+pub(crate) fn probes(routes: Routes, app: App) -> Router {
+    routes
+        .probes
+        .fallback(no_such_path)
+        .method_not_allowed_fallback(no_such_method)
+        .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
+        .with_state(app)
+}
+
+/// Handles the request on the work runtime. If the caller disconnects, the request is cancelled.
+async fn on_work(State(app): State<App>, request: Request, next: Next) -> Response {
+    let mut task = JoinSet::new();
+    task.spawn_on(next.run(request), &app.work);
+    // This runtime needs its own timeout: while the work runtime is blocked, its timers do not fire either.
+    match tokio::time::timeout(WORK_MAX, task.join_next()).await {
+        Ok(Some(Ok(response))) => response,
+        Ok(_) => Problem::new(Fault::Internal, "the request met a bug here").into_response(),
+        Err(_) => {
+            let detail = format!("the request was not done within {} s", WORK_MAX.as_secs());
+            Problem::new(Fault::Upstream, detail).into_response()
+        }
+    }
+}
+
+/// Refuses requests at once while the database is not connected, so that callers need not wait for the error.
+async fn once_open(State(app): State<App>, request: Request, next: Next) -> Response {
+    match app.opening.waits_for() {
+        None => next.run(request).await,
+        Some(why) => not_ready(&app, &why).into_response(),
+    }
+}
+
+/// Builds the problem of a server that is not ready. With authentication on, only the server's log has the reason.
+pub(crate) fn not_ready(app: &App, why: &str) -> Problem {
+    let why = match app.access.mode {
+        Mode::Off => why,
+        Mode::On => "the server's log states what it waits for",
+    };
+    Problem::new(Fault::Upstream, format!("not ready: {why}"))
+}
+
+pub(crate) async fn no_such_path(uri: Uri) -> Problem {
+    Problem::new(Fault::Missing, format!("there is nothing at `{}`", uri.path()))
+}
+
+async fn no_such_method(method: Method, uri: Uri) -> Response {
+    let detail = format!("`{}` does not take `{method}`", uri.path());
+    Problem::new(Fault::Invalid, detail).with_status(StatusCode::METHOD_NOT_ALLOWED).into_response()
+}

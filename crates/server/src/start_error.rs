@@ -1,0 +1,70 @@
+//! Why a server cannot start.
+
+use std::{io, net::SocketAddr};
+
+use db::DbError;
+use drivers::receiver;
+use model::{Fault, Faulty};
+use thiserror::Error;
+
+use crate::{
+    database::provision::ProvisionError, http::tls::TlsError, ingest::error::IngestError,
+    telemetry::own_endpoint::TelemetryError,
+};
+
+/// Why a server cannot start.
+#[derive(Debug, Error)]
+pub enum StartError {
+    /// An address that other machines can reach.
+    #[error(
+        "`{0}` is not a loopback address, and everyone who reaches the server may do everything: write `server.auth.mode: \
+         on`, or listen on 127.0.0.1 or [::1]"
+    )]
+    NotLoopback(SocketAddr),
+    /// An address that is in use.
+    #[error("cannot listen on `{address}`: {reason}; choose another one with `{setting}`")]
+    Listen {
+        /// The flag or the key that sets the address.
+        setting: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// The error of the system.
+        reason: io::Error,
+    },
+    /// The database cannot be reached.
+    #[error(transparent)]
+    Db(#[from] DbError),
+    /// Spans cannot be stored or received.
+    #[error(transparent)]
+    Ingest(#[from] IngestError),
+    /// The API cannot be served over TLS.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
+    /// The OTLP receiver cannot start.
+    #[error(transparent)]
+    Receiver(#[from] receiver::StartError),
+    /// An exporter cannot be started.
+    #[error(transparent)]
+    Telemetry(#[from] TelemetryError),
+    /// The documents that are applied at every start are invalid.
+    #[error(transparent)]
+    Provision(#[from] ProvisionError),
+    /// The work runtime ended early.
+    #[error("a part of the server could not be started: {0}")]
+    Work(#[from] tokio::task::JoinError),
+}
+
+impl Faulty for StartError {
+    fn fault(&self) -> Fault {
+        match self {
+            Self::NotLoopback(_) | Self::Tls(_) => Fault::Invalid,
+            Self::Listen { .. } => Fault::Conflict,
+            Self::Db(error) => error.fault(),
+            Self::Ingest(error) => error.fault(),
+            Self::Receiver(error) => error.fault(),
+            Self::Telemetry(error) => error.fault(),
+            Self::Provision(error) => error.fault(),
+            Self::Work(_) => Fault::Internal,
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Leases queued runs, as many as there are free slots, and starts them.
+
+use std::{sync::Arc, time::Duration};
+
+use bus::{Bus, Hints};
+use db::{LeaseRequest, RunLease, RunLeases};
+use model::{RunId, Step};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep_until, timeout, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    late::{LateRun, LateRuns},
+    run,
+    state::{LeasedRun, Worker},
+};
+use crate::{
+    subjects,
+    telemetry::{call::Call, export, spans::RunTrace, traceparent::TraceParent},
+};
+
+/// The minimum time between two polls for runs, so that one query leases the runs that arrive together.
+const PACE: Duration = Duration::from_millis(10);
+/// How long the worker collects free slots before it polls for runs that wait for one. Most often none does.
+const GATHER: Duration = Duration::from_millis(25);
+/// How long active runs may continue after the server began to stop.
+const DRAIN_MAX: Duration = Duration::from_secs(10);
+/// The timeout for releasing the runs that did not end, and for storing learned profiles.
+const LEAVE_MAX: Duration = Duration::from_secs(1);
+
+/// One of this many slots, of the worker and of a host, is reserved for projects with few active runs.
+const RESERVED_PART: usize = 8;
+
+/// Leases and executes runs until the server stops, then waits for active runs.
+pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
+    let mut runs = JoinSet::new();
+    let mut lates = LateRuns::default();
+    let mut learning = JoinSet::new();
+    let queue = Arc::clone(&worker);
+    learning.spawn(async move { queue.shared.learning.keep(&queue.db).await });
+    // Renewal has a task on the control runtime: neither judging a large trace nor a full buffer may delay it.
+    let mut keeping = JoinSet::new();
+    let renewed = Arc::clone(&worker);
+    let renewal = async move {
+        renewed.shared.flights.keep(&renewed.calm_db, renewed.config.lease).await;
+    };
+    keeping.spawn_on(renewal, &worker.calm);
+    let mut hints = worker.bus.hints();
+    let mut looked = Instant::now();
+    // When to poll for runs; `None` while there is no reason to.
+    let mut due = Some(looked);
+    while !stop.is_cancelled() {
+        let slots = worker.config.runs_max.saturating_sub(worker.shared.slots.taken());
+        if due.is_some_and(|due| due <= Instant::now()) {
+            if slots > 0 {
+                for held in take(&worker, slots, &mut runs).await {
+                    let own = held.trace.own();
+                    let run = run::one(Arc::clone(&worker), held);
+                    runs.spawn(export::within(own, run));
+                }
+            }
+            (due, looked) = (None, Instant::now());
+        }
+        let again = tokio::select! {
+            () = stop.cancelled() => None,
+            () = worker.called(&mut hints) => Some(looked + PACE),
+            () = worker.shared.slots.freed() => match worker.shared.slots.taken() {
+                0 => Some(looked),
+                _ => Some(Instant::now() + GATHER),
+            },
+            // The poll finds the runs of workers that died.
+            () = sleep_until(due.unwrap_or(looked + worker.config.poll)) => Some(looked),
+            Some(ended) = runs.join_next(), if !runs.is_empty() => {
+                lates.extend(&worker, ended);
+                while let Some(ended) = runs.try_join_next() {
+                    lates.extend(&worker, ended);
+                }
+                None
+            }
+            () = lates.ended(), if !lates.is_empty() => None,
+        };
+        due = due.into_iter().chain(again).min();
+    }
+    drain(&worker, runs, lates).await;
+    learning.shutdown().await;
+    if timeout(LEAVE_MAX, worker.shared.learning.flush(&worker.db)).await.is_err() {
+        tracing::warn!("what the last runs have shown could not be kept");
+    }
+}
+
+/// Waits for active runs up to a timeout, and releases the others.
+async fn drain(worker: &Arc<Worker>, mut runs: JoinSet<Option<LateRun>>, mut lates: LateRuns) {
+    let deadline = Instant::now() + DRAIN_MAX;
+    let ending = async {
+        while let Some(ended) = runs.join_next().await {
+            lates.extend(worker, ended);
+        }
+    };
+    let is_drained = timeout_at(deadline, ending).await.is_ok();
+    if timeout_at(deadline + LEAVE_MAX, lates.end()).await.is_err() {
+        tracing::warn!("it is not known of some runs whether late spans overtook their verdict");
+    }
+    if is_drained {
+        return;
+    }
+    let left = worker.shared.flights.all();
+    // No task may still work on a run that another worker may lease.
+    runs.shutdown().await;
+    tracing::warn!(
+        runs = left.len(),
+        "runs in flight were left; another server goes on with them, or the next start"
+    );
+    if !matches!(timeout(LEAVE_MAX, worker.db.release(&left)).await, Ok(Ok(()))) {
+        tracing::warn!(
+            "the runs could not be given back; they are taken when their leases are over"
+        );
+    }
+}
+
+/// Leases queued runs, as many as there are slots. A task in `runs` ends each run that cannot be read.
+async fn take(
+    worker: &Arc<Worker>,
+    slots: usize,
+    runs: &mut JoinSet<Option<LateRun>>,
+) -> Vec<LeasedRun> {
+    let (asked, began) = (Instant::now(), worker.world.now());
+    let taking = LeaseRequest {
+        worker: &worker.name,
+        lease: worker.config.lease,
+        at: began,
+        runs_max: slots,
+        host_max: worker.config.host_max as usize,
+        runs_reserved: worker.config.runs_max / RESERVED_PART,
+        host_reserved: worker.config.host_max as usize / RESERVED_PART,
+    };
+    let took = worker.db.take(&taking).await.unwrap_or_else(|error| {
+        tracing::warn!(%error, "no run can be taken; trying again");
+        RunLeases::default()
+    });
+    for damaged in took.damaged {
+        let slot = worker.shared.slots.take();
+        runs.spawn(run::end_damaged(Arc::clone(worker), damaged, slot));
+    }
+    let held = |taken: RunLease| {
+        let parent = taken.traceparent.as_deref().and_then(TraceParent::from_stored);
+        let trace = RunTrace::new(parent, worker.world);
+        // The trace of this query is known only from the leased run.
+        worker.watch.tell(trace.step(Step::Queue), Call("UPDATE", "runs"), began, None);
+        worker.bus.hint(subjects::run_events(taken.run_id));
+        LeasedRun { taken, slot: worker.shared.slots.take(), trace, asked }
+    };
+    took.runs.into_iter().map(held).collect()
+}
+
+impl Worker {
+    /// Waits for notifications that are a reason to poll for runs; several of them count as one.
+    async fn called(&self, hints: &mut Hints) {
+        while let Some(subject) = hints.next().await {
+            // Events of active runs are for their followers.
+            if subject.0.starts_with(subjects::RUN_EVENTS) {
+                continue;
+            }
+            self.hear(&subject);
+            while let Some(subject) = at_once(hints.next()).await {
+                self.hear(&subject);
+            }
+            return;
+        }
+        std::future::pending::<()>().await;
+    }
+
+    /// Checks the row of a run for which a stop was requested.
+    fn hear(&self, subject: &bus::Subject) {
+        let run =
+            subject.0.strip_prefix(subjects::RUN_STOPPED).and_then(|id| id.parse::<RunId>().ok());
+        if let Some(run) = run {
+            self.shared.flights.look_again(run);
+        }
+    }
+}
+
+/// Returns the next item if it is ready without waiting.
+async fn at_once<T>(next: impl Future<Output = Option<T>>) -> Option<T> {
+    tokio::select! {
+        biased;
+        next = next => next,
+        () = std::future::ready(()) => None,
+    }
+}

@@ -1,0 +1,72 @@
+//! What the runs of a worker share.
+
+use std::sync::Arc;
+
+use bus::Local;
+use db::{Db, RunLease};
+use drivers::{
+    receiver::ReceiverStats,
+    trigger::{AnswerMemory, Triggers},
+};
+use model::World;
+use runner::Pool;
+use tokio::time::Instant;
+
+use super::{
+    active_runs::ActiveRuns,
+    learning::LearnedQueue,
+    slots::{Slot, Slots},
+};
+use crate::{
+    config,
+    database::{keys::Keys, peers::Peers},
+    ingest::{Logs, UnreadableExports, interests::Interests},
+    telemetry::{calls::Watch, spans::RunTrace},
+};
+
+/// The state that the runs of a worker share.
+#[derive(Debug)]
+pub(crate) struct Worker {
+    /// The name under which this process leases runs.
+    pub(crate) name: String,
+    pub(crate) config: config::Workers,
+    pub(crate) db: Db,
+    /// A second connection pool to the same database, for tasks that must not wait for a blocked producer.
+    pub(crate) calm_db: Db,
+    /// The control runtime: telemetry is suppressed on it, and nothing blocks it.
+    pub(crate) calm: tokio::runtime::Handle,
+    pub(crate) bus: Arc<Local>,
+    pub(crate) keys: Keys,
+    pub(crate) interests: Interests,
+    pub(crate) peers: Peers,
+    /// The exports that were not accepted, and that may have belonged to any run.
+    pub(crate) unread: Arc<UnreadableExports>,
+    /// The thread pool that judges runs.
+    pub(crate) pool: Pool,
+    /// The traces with log records.
+    pub(crate) logs: Arc<Logs>,
+    /// The counts of the receiver, for runs with an incomplete trace.
+    pub(crate) witness: ReceiverStats,
+    pub(crate) triggers: Triggers,
+    pub(crate) watch: Watch,
+    pub(crate) world: World,
+    pub(crate) shared: RunState,
+}
+
+/// The state that the active runs of this process share; all of it may be lost.
+#[derive(Debug, Default)]
+pub(crate) struct RunState {
+    pub(super) flights: ActiveRuns,
+    /// The memory budget for large responses.
+    pub(super) answer_memory: AnswerMemory,
+    pub(super) learning: LearnedQueue,
+    pub(super) slots: Arc<Slots>,
+}
+
+/// A leased run: its slot, its span ids, and when the lease was requested.
+pub(super) struct LeasedRun {
+    pub(super) taken: RunLease,
+    pub(super) slot: Slot,
+    pub(super) trace: RunTrace,
+    pub(super) asked: Instant,
+}
