@@ -1,19 +1,31 @@
 //! The command line arguments.
 
+mod ready;
+mod report;
 mod run;
 mod server;
+mod shared;
+mod start;
+mod token;
 mod traces;
 
 use std::{ffi::OsStr, net::SocketAddr, path::PathBuf};
 
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use clap_complete::Shell;
-use model::{Secret, TraceId};
+use model::TraceId;
 
-use crate::{demo, init, login, new, reports::Target, token};
+use crate::demo;
 
+pub(crate) use ready::Ready;
+pub(crate) use report::Target;
 pub(crate) use run::{Protocol, RunArgs, Shard};
 pub(crate) use server::{Apply, At, Delete, Export, Get, List, TrendArgs, VersionedId};
+pub(crate) use shared::{
+    Configuration, Filter, Identity, ReportArgs, Tests, TraceFileArgs, Variables,
+};
+pub(crate) use start::{InitArgs, LoginArgs, NewArgs};
+pub(crate) use token::TokenCommand;
 pub(crate) use traces::{Accept, Diff, Mutate, Record, TraceArgs};
 
 /// Trace-based testing for distributed systems.
@@ -62,8 +74,8 @@ pub(crate) enum Command {
     #[command(flatten)]
     OfServer(OfServer),
     Serve(Serve),
-    Init(init::InitArgs),
-    New(new::NewArgs),
+    Init(InitArgs),
+    New(NewArgs),
     Demo(demo::DemoArgs),
     #[command(name = demo::SERVICE, hide = true)]
     DemoService(demo::Service),
@@ -91,9 +103,9 @@ pub(crate) enum OfServer {
     Delete(Delete),
     Export(Export),
     Trend(TrendArgs),
-    Login(login::LoginArgs),
+    Login(LoginArgs),
     #[command(subcommand)]
-    Token(token::TokenCommand),
+    Token(TokenCommand),
 }
 
 /// Judge a recorded trace by the tests of files and folders, offline
@@ -106,7 +118,7 @@ pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) variables: Variables,
     /// 64 hexadecimal digits: functions such as `uuid()` give what they gave under this seed
-    #[arg(long, value_name = "HEX", value_parser = seed, env = "QUALITYTRACE_SEED")]
+    #[arg(long, value_name = "HEX", value_parser = shared::seed, env = "QUALITYTRACE_SEED")]
     pub(crate) seed: Option<[u8; 32]>,
     /// The trace: OTLP in protobuf or JSON, a file of the Collector, JSON of Jaeger or Tempo; `-` is stdin
     #[arg(long, value_name = "FILE", env = "QUALITYTRACE_TRACE")]
@@ -172,104 +184,6 @@ pub(crate) struct Completion {
     pub(crate) shell: Shell,
 }
 
-/// Which tests are meant.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Tests {
-    /// Files, and folders with files that end in .yaml or .yml
-    #[arg(required = true, value_name = "PATH")]
-    pub(crate) paths: Vec<PathBuf>,
-    #[command(flatten)]
-    pub(crate) filter: Filter,
-}
-
-/// Which of several tests are meant.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Filter {
-    /// Only the tests with one of these ids or names
-    #[arg(long = "test", value_name = "ID", env = "QUALITYTRACE_TEST", value_delimiter = ',')]
-    pub(crate) tests: Vec<String>,
-    /// Only the tests with one of these tags
-    #[arg(long = "tag", value_name = "TAG", env = "QUALITYTRACE_TAG", value_delimiter = ',')]
-    pub(crate) tags: Vec<String>,
-}
-
-impl Filter {
-    /// Whether all are meant.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.tests.is_empty() && self.tags.is_empty()
-    }
-}
-
-/// The values of `${var:…}` and `${env:…}`.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Variables")]
-pub(crate) struct Variables {
-    /// A file with a document of type `VariableSet`
-    #[arg(long = "vars", value_name = "FILE", env = "QUALITYTRACE_VARS", value_delimiter = ',')]
-    pub(crate) files: Vec<PathBuf>,
-    /// A variable of its own, before those of files
-    #[arg(
-        long = "set",
-        visible_alias = "var",
-        value_name = "NAME=VALUE",
-        value_parser = assignment,
-        env = "QUALITYTRACE_SET",
-        value_delimiter = ';'
-    )]
-    pub(crate) variables: Vec<(String, String)>,
-    /// A variable whose value no report shows
-    #[arg(
-        long = "secret",
-        value_name = "NAME",
-        env = "QUALITYTRACE_SECRET",
-        value_delimiter = ','
-    )]
-    pub(crate) secrets: Vec<String>,
-}
-
-/// A trace in a file.
-#[derive(Debug, clap::Args)]
-pub(crate) struct TraceFileArgs {
-    /// The trace: OTLP in protobuf or JSON, a file of the Collector, JSON of Jaeger or Tempo; `-` is stdin
-    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_TRACE")]
-    pub(crate) trace: PathBuf,
-    /// Which trace of a file that holds several
-    #[arg(long, value_name = "ID", env = "QUALITYTRACE_TRACE_ID")]
-    pub(crate) trace_id: Option<TraceId>,
-}
-
-/// How and where outcomes are written.
-#[derive(Debug, clap::Args)]
-pub(crate) struct ReportArgs {
-    /// FORMAT or FORMAT=FILE, several times; `-` is stdout. Formats: pretty, plain, json, ndjson, junit, tap, markdown,
-    /// github, html [default: pretty, also where all others go to files]
-    #[arg(
-        long = "report",
-        value_name = "FORMAT[=FILE]",
-        env = "QUALITYTRACE_REPORT",
-        value_delimiter = ','
-    )]
-    pub(crate) targets: Vec<Target>,
-}
-
-/// The identity of the caller.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Identity {
-    /// The token that is shown to the server [default: the one that `qualitytrace login` kept for it]
-    #[arg(long, value_name = "TOKEN", value_parser = secret, env = "QUALITYTRACE_TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<Secret>,
-    /// The profile of `qualitytrace login`: a server, and the token for it
-    #[arg(long, value_name = "NAME", env = "QUALITYTRACE_PROFILE")]
-    pub(crate) profile: Option<String>,
-    /// A file with the authorities that an https:// server is trusted by, in PEM form [default: those of this machine]
-    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CA")]
-    pub(crate) ca: Option<PathBuf>,
-}
-
-fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
-    Ok(Secret::new(text))
-}
-
 /// Run the server
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
@@ -314,15 +228,6 @@ pub(crate) struct Status {
     pub(crate) identity: Identity,
 }
 
-/// Which configuration is meant.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Configuration {
-    /// The configuration file, YAML or TOML by its extension [default: `quality-trace-config.{yaml,yml,toml}` or
-    /// `tracetest-config.yaml`, in the working folder, the user's or the system's configuration folder]
-    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CONFIG")]
-    pub(crate) config: Option<PathBuf>,
-}
-
 /// What a trace has to reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Gate {
@@ -343,24 +248,6 @@ pub(crate) enum SchemaOf {
     Config,
 }
 
-fn assignment(text: &str) -> Result<(String, String), String> {
-    match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err("expected `NAME=VALUE`".to_owned()),
-    }
-}
-
-fn seed(text: &str) -> Result<[u8; 32], String> {
-    let refused = || "expected 64 hexadecimal digits".to_owned();
-    let mut seed = [0; 32];
-    if text.len() != 64 || !text.is_ascii() {
-        return Err(refused());
-    }
-    for (at, byte) in seed.iter_mut().enumerate() {
-        *byte = u8::from_str_radix(&text[2 * at..2 * at + 2], 16).map_err(|_| refused())?;
-    }
-    Ok(seed)
-}
 #[cfg(test)]
 mod tests {
     use clap::CommandFactory;

@@ -12,8 +12,10 @@ use std::{
 use lang::{Document, Plan};
 use source::{Diagnostic, Text};
 
-use crate::{exit::Exit, learn, terminal::Terminal};
+use crate::{exit::Exit, terminal::Terminal};
 
+/// The file of the learned profile, in the working folder. It is YAML and no document.
+pub(crate) const LEARNED_FILE: &str = "qualitytrace-learned.yaml";
 /// The upper bound for a file, in bytes.
 const FILE_BYTES_MAX: usize = source::TEXT_BYTES_MAX;
 /// The upper bound for the files of one command.
@@ -62,7 +64,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<(), String> {
 /// Whether a file in a folder is a document file.
 pub(crate) fn is_yaml(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "yaml" || extension == "yml")
-        && path.file_name().is_none_or(|name| name != learn::FILE)
+        && path.file_name().is_none_or(|name| name != LEARNED_FILE)
 }
 
 /// Reads a file; prints an error on the terminal if it cannot be read.

@@ -4,14 +4,13 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{self, Write},
-    net::SocketAddr,
     path::Path,
 };
 
 use model::{Fault, Faulty};
 use thiserror::Error;
 
-use crate::{exit::Exit, run::FOLDER, terminal::Terminal};
+use crate::{args::InitArgs, exit::Exit, run::FOLDER, terminal::Terminal};
 
 /// The file of the first test, in [`FOLDER`].
 const FILE: &str = "checkout.yaml";
@@ -19,14 +18,6 @@ const FILE: &str = "checkout.yaml";
 const TEST: &str = include_str!("init/checkout.yaml");
 /// The address of the shop in [`TEST`].
 const SHOP: &str = "127.0.0.1:11634";
-
-/// Write a first test, for the shop that `qualitytrace demo` opens
-#[derive(Debug, clap::Args)]
-pub(crate) struct InitArgs {
-    /// Where the shop's gateway listens
-    #[arg(long, value_name = "ADDRESS", default_value_t = ::demo::HTTP, env = "QUALITYTRACE_DEMO_HTTP")]
-    http: SocketAddr,
-}
 
 /// The reason why no file was written.
 #[derive(Debug, Error)]

@@ -8,10 +8,12 @@ use std::{collections::BTreeMap, fmt::Write, path::Path, time::Duration};
 use model::{AbsentParents, LearnedProfile, LearnedService};
 use source::{Diagnostics, Fields, Item, Text};
 
-use crate::{documents, exit::Exit, run::state, terminal::Terminal};
-
-/// The name of the file, in the working folder.
-pub(crate) const FILE: &str = "qualitytrace-learned.yaml";
+use crate::{
+    documents::{self, LEARNED_FILE as FILE},
+    exit::Exit,
+    run::state,
+    terminal::Terminal,
+};
 
 /// The number of runs that have to agree; an entry of the file counts as that many runs.
 const RUNS: usize = 3;

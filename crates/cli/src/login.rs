@@ -6,7 +6,7 @@ use model::Secret;
 use server::config::Environment;
 
 use crate::{
-    args,
+    args::{self, LoginArgs},
     exit::Exit,
     profiles::{self, PROFILE, ServerProfile},
     remote,
@@ -15,19 +15,6 @@ use crate::{
 
 /// The upper bound for the input, in bytes.
 const TYPED_MAX: u64 = 4096;
-
-/// Keep a token for a server, in the user's configuration folder
-///
-/// The token is that of `--token` or of QUALITYTRACE_TOKEN, else the first line of stdin. Commands with the same `--server`, or
-/// none, then show it.
-#[derive(Debug, clap::Args)]
-pub(crate) struct LoginArgs {
-    /// The server [default: http://127.0.0.1:11633]
-    #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
-    server: Option<String>,
-    #[command(flatten)]
-    identity: args::Identity,
-}
 
 pub(crate) async fn login(
     args: &LoginArgs,

@@ -8,7 +8,7 @@ use std::{
     fs::File,
     io::Read,
     net::{Ipv4Addr, SocketAddr},
-    path::{Component, Path, PathBuf},
+    path::{Component, Path},
 };
 
 use lang::{Evidence, Plan, Seed, Vars};
@@ -17,7 +17,7 @@ use runner::FinishedRun;
 use source::Text;
 
 use crate::{
-    args,
+    args::{self, NewArgs},
     exit::Exit,
     init::{self, InitError},
     learn,
@@ -36,23 +36,6 @@ const UNKNOWN_NS: u64 = 6_000_000_000;
 /// Headers that often contain a secret.
 const SECRETS: &[&str] =
     &["authorization", "cookie", "x-api-key", "api-key", "proxy-authorization"];
-
-/// Make a test from a curl command: runs it once and proposes specs from the trace it got
-///
-/// What is proposed has held once and is likely to hold again: answers, services, counts, generous bounds. Ids and times
-/// are left out.
-#[derive(Debug, clap::Args)]
-pub(crate) struct NewArgs {
-    /// Where the test is written [default: by method and path, in the folder `qualitytrace`]
-    #[arg(long, short, value_name = "FILE", env = "QUALITYTRACE_OUTPUT")]
-    output: Option<PathBuf>,
-    /// Where OTLP is received, by gRPC and HTTP on each [default: 127.0.0.1:4317 and 127.0.0.1:4318]
-    #[arg(long, value_name = "ADDRESS", env = "QUALITYTRACE_OTLP", value_delimiter = ',')]
-    otlp: Vec<SocketAddr>,
-    /// The command, such as `curl http://127.0.0.1:11634/products`
-    #[arg(last = true, required = true, value_name = "COMMAND")]
-    command: Vec<String>,
-}
 
 /// Sends the command's request once, and writes a test from the observed run.
 pub(crate) async fn new(

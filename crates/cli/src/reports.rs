@@ -2,21 +2,17 @@
 //!
 //! Deliberately absent: the formats of a report, which belong to `report`.
 
-use std::{fs, path::PathBuf, str::FromStr};
+use std::fs;
 
 use model::{Outcome, Trace};
 use report::{Format, Waterfall};
-use source::{Colour, did_you_mean};
+use source::Colour;
 
-use crate::{args, exit::Exit, terminal::Terminal};
-
-/// A format and its destination.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Target {
-    format: Format,
-    /// The file; none is stdout.
-    file: Option<PathBuf>,
-}
+use crate::{
+    args::{self, Target},
+    exit::Exit,
+    terminal::Terminal,
+};
 
 /// The reports of one command.
 #[derive(Debug)]
@@ -48,29 +44,6 @@ enum Kind {
     Result,
     /// A test that was refused, which a person has seen as an error.
     Refusal,
-}
-
-impl FromStr for Target {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let (format, file) = match text.split_once('=') {
-            Some((format, file)) => (format, Some(file)),
-            None => (text, None),
-        };
-        let names = || Format::ALL.iter().map(|format| format.as_str());
-        let Some(format) = Format::parse(format) else {
-            let known: Vec<_> = names().collect();
-            let meant = did_you_mean(format, names());
-            let meant = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
-            return Err(format!("formats are {}{meant}", known.join(", ")));
-        };
-        match file {
-            Some("") => Err("expected a file behind `=`, or `-` for stdout".to_owned()),
-            None | Some("-") => Ok(Self { format, file: None }),
-            Some(file) => Ok(Self { format, file: Some(file.into()) }),
-        }
-    }
 }
 
 impl<'a> Reports<'a> {

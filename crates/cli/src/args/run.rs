@@ -4,8 +4,10 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr, time::Dur
 
 use clap::ValueEnum;
 
-use super::{Filter, ReportArgs, Variables};
-use crate::run::Ready;
+use super::{
+    ready::Ready,
+    shared::{Filter, Identity, ReportArgs, Variables},
+};
 
 /// Run tests: here, or on a server
 ///
@@ -57,7 +59,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "WORD", env = "QUALITYTRACE_REVISION")]
     pub(crate) revision: Option<String>,
     #[command(flatten)]
-    pub(crate) identity: super::Identity,
+    pub(crate) identity: Identity,
 }
 
 /// Which of them.

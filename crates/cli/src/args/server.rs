@@ -4,6 +4,8 @@ use std::{path::PathBuf, str::FromStr};
 
 use model::{DocumentKind, TestId};
 
+use super::shared::Identity;
+
 /// Keep documents on a server: tests, suites, variable sets and the others
 ///
 /// All documents of a file are stored, or none of them. A document with the content of the stored one changes
@@ -85,7 +87,7 @@ pub(crate) struct At {
     #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
     pub(crate) server: Option<String>,
     #[command(flatten)]
-    pub(crate) identity: super::Identity,
+    pub(crate) identity: Identity,
     /// Whose documents are meant
     #[arg(long, value_name = "NAME", default_value = "default", env = "QUALITYTRACE_PROJECT")]
     pub(crate) project: String,

@@ -5,7 +5,10 @@ use std::path::PathBuf;
 use model::{RunId, TraceId};
 use shape::Keep;
 
-use super::{At, Tests, Variables};
+use super::{
+    server::At,
+    shared::{Tests, Variables, seed},
+};
 
 const RECORD: &str = "\
 Examples:
@@ -84,7 +87,7 @@ pub(crate) struct Mutate {
     #[command(flatten)]
     pub(crate) variables: Variables,
     /// 64 hexadecimal digits: functions such as `uuid()` give what they gave under this seed
-    #[arg(long, value_name = "HEX", value_parser = super::seed, env = "QUALITYTRACE_SEED")]
+    #[arg(long, value_name = "HEX", value_parser = seed, env = "QUALITYTRACE_SEED")]
     pub(crate) seed: Option<[u8; 32]>,
     /// Traces, as files or as folders of them, such as `run --traces` writes
     #[arg(long = "trace", value_name = "PATH", required = true, num_args = 1.., value_delimiter = ',', env = "QUALITYTRACE_TRACE")]

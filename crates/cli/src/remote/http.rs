@@ -26,7 +26,7 @@ use rustls::{
 };
 use url::form_urlencoded;
 
-use super::ClientError;
+use super::error::ClientError;
 
 /// The HTTP client.
 pub(super) struct Http(legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>);

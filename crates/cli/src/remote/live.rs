@@ -7,15 +7,18 @@
 use std::time::Duration;
 
 use hyper::{Method, StatusCode, header::CONTENT_TYPE};
-use model::{Outcome, RunEvent, RunId, What};
+use model::{Faulty, Outcome, RunEvent, RunId, What};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout, timeout_at};
 
-use super::{ClientError, RemoteRun, Server, http::HttpResponse, may_wait, tolerant};
+use super::{
+    client::{RemoteRun, Server},
+    error::{ClientError, RUN_MAX},
+    http::HttpResponse,
+    tolerant,
+};
 use crate::run::Line;
 
-/// The timeout for a run.
-pub(super) const RUN_MAX: Duration = Duration::from_secs(15 * 60);
 /// How long a server may fail to respond about a run before the client gives up. A live stream sends a keep-alive every five
 /// seconds.
 pub(super) const SILENCE_MAX: Duration = Duration::from_secs(12);
@@ -195,6 +198,11 @@ impl EventStreamParser {
         }
         ParseStep::Part
     }
+}
+
+/// Whether a request may be retried: the server responded not long ago, and its runs continue without this client.
+pub(super) fn may_wait(error: &ClientError, heard: Instant) -> bool {
+    error.fault().is_transient() && heard.elapsed() < SILENCE_MAX
 }
 
 #[cfg(test)]

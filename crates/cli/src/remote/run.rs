@@ -20,7 +20,12 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{ClientError, PROJECT, RemoteRun, Server, connect_as, live::RUN_MAX, traces};
+use super::{
+    client::{RemoteRun, Server, connect_as},
+    error::{ClientError, RUN_MAX},
+    live::may_wait,
+    traces,
+};
 use crate::{
     args,
     beside::Beside,
@@ -31,6 +36,9 @@ use crate::{
     run::{self, Agenda, JOBS, Line, ProgressLevel, Signals},
     terminal::Terminal,
 };
+
+/// The project of runs.
+const PROJECT: &str = "default";
 
 /// The polling interval for new steps of a suite run.
 const SUITE_POLL: Duration = Duration::from_millis(250);
@@ -395,7 +403,7 @@ impl Ground {
                     suite_run = read;
                     heard = Instant::now();
                 }
-                Err(error) if super::may_wait(&error, heard) => {}
+                Err(error) if may_wait(&error, heard) => {}
                 Err(error) => return Err(error),
             }
         }

@@ -4,7 +4,7 @@ use hyper::Method;
 use serde::Deserialize;
 use server::config::Environment;
 
-use super::connect_as;
+use super::client::connect_as;
 use crate::{args, exit::Exit, terminal::Terminal};
 
 #[derive(Debug, Deserialize)]

@@ -6,7 +6,10 @@ use hyper::Method;
 use model::{RunId, TestId, Trace};
 use server::config::Environment;
 
-use super::{ClientError, Server, connect};
+use super::{
+    client::{Server, connect},
+    error::ClientError,
+};
 use crate::{args, exit::Exit, recording, run, terminal::Terminal};
 
 /// Fetches the trace by which a run was judged.

@@ -5,7 +5,10 @@ use model::{DocumentKind, TestId, Timestamp, Verdict};
 use serde::Deserialize;
 use server::config::Environment;
 
-use super::{ClientError, Server, connect};
+use super::{
+    client::{Server, connect},
+    error::ClientError,
+};
 use crate::{args, exit::Exit, terminal::Terminal};
 
 #[derive(Debug, Deserialize)]

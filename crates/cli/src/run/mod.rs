@@ -46,7 +46,6 @@ pub(crate) use agenda::Agenda;
 use changes::FileWatcher;
 use environment::{BATCH_DELAY, environment};
 pub(crate) use progress::{Line, ProgressLevel, words};
-pub(crate) use ready::Ready;
 pub(crate) use round::JOBS;
 use round::Round;
 pub(crate) use session::Open;

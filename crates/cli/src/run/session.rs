@@ -20,12 +20,14 @@ use runner::{FinishedRun, Job, Limits, Pool, RunError, StartedProcesses};
 use thiserror::Error;
 use tokio::{runtime::Handle, time::sleep};
 
-use crate::files::{self, FileError};
+use crate::{
+    args::Ready,
+    files::{self, FileError},
+};
 
 use super::{
     ports::{LocalPorts, ResponseNotifier, Stage},
     progress::Line,
-    ready::Ready,
     system::{Life, RunningSystem, System, SystemError},
 };
 

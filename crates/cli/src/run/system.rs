@@ -20,9 +20,8 @@ use super::{
     output::ProcessOutput,
     process::{Process, ProcessStop, STOP_MAX},
     progress::{Line, ProgressLevel},
-    ready::Ready,
 };
-use crate::terminal::Terminal;
+use crate::{args::Ready, terminal::Terminal};
 
 /// The upper bound for lines of output that are shown after a failure.
 const LINES_SHOWN: usize = 40;

@@ -1,0 +1,37 @@
+//! The argument of `--report`.
+
+use std::{path::PathBuf, str::FromStr};
+
+use report::Format;
+use source::did_you_mean;
+
+/// A format and its destination.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Target {
+    pub(crate) format: Format,
+    /// The file; none is stdout.
+    pub(crate) file: Option<PathBuf>,
+}
+
+impl FromStr for Target {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (format, file) = match text.split_once('=') {
+            Some((format, file)) => (format, Some(file)),
+            None => (text, None),
+        };
+        let names = || Format::ALL.iter().map(|format| format.as_str());
+        let Some(format) = Format::parse(format) else {
+            let known: Vec<_> = names().collect();
+            let meant = did_you_mean(format, names());
+            let meant = meant.map_or(String::new(), |name| format!("; did you mean `{name}`?"));
+            return Err(format!("formats are {}{meant}", known.join(", ")));
+        };
+        match file {
+            Some("") => Err("expected a file behind `=`, or `-` for stdout".to_owned()),
+            None | Some("-") => Ok(Self { format, file: None }),
+            Some(file) => Ok(Self { format, file: Some(file.into()) }),
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! The connection to a server: requests, and their responses.
+
+use std::time::Duration;
+
+use hyper::Method;
+use model::{DocumentKind, Outcome, RunId, Secret, TestId};
+use serde::{Deserialize, de::DeserializeOwned};
+use server::config::Environment;
+use source::Text;
+use tokio::time::timeout;
+
+use crate::{
+    args,
+    exit::Exit,
+    profiles::{self, ServerProfile},
+    terminal::Terminal,
+};
+
+use super::{
+    error::{ANSWER_BYTES_MAX, ClientError},
+    http::{Http, Request},
+    tolerant,
+};
+
+/// The timeout of one request.
+const REQUEST_MAX: Duration = Duration::from_secs(30);
+
+#[derive(Debug, Deserialize)]
+pub(super) struct ApplyResponse {
+    /// Older servers store tests only, and name the field `tests`.
+    #[serde(alias = "tests")]
+    pub(super) documents: Vec<AppliedDocument>,
+    pub(super) notices: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct AppliedDocument {
+    #[serde(default)]
+    pub(super) kind: Option<DocumentKind>,
+    pub(super) id: TestId,
+    pub(super) name: String,
+    pub(super) version: i32,
+    pub(super) changed: bool,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RemoteRun {
+    pub(super) id: RunId,
+    pub(super) outcome: Option<Outcome>,
+}
+
+/// The identity of the caller, as the server knows it.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Me {
+    pub(crate) name: String,
+    pub(crate) role: String,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct Problem {
+    detail: String,
+}
+
+/// Returns a client of the server that the arguments name.
+pub(super) fn connect(
+    at: &args::At,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Server, Exit> {
+    connect_as(at.server.as_deref(), &at.identity, environment, terminal)
+}
+
+/// Returns a client of this server, or of the default profile's server.
+pub(super) fn connect_as(
+    server: Option<&str>,
+    identity: &args::Identity,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Server, Exit> {
+    let known = profiles::known(server, identity, environment);
+    let known = known.map_err(|error| terminal.refuse(&error))?;
+    Server::new(&known).map_err(|error| terminal.refuse(&error))
+}
+
+/// Fetches the identity of the caller.
+pub(crate) async fn me(known: &ServerProfile) -> Result<Me, ClientError> {
+    let server = Server::new(known)?;
+    server.send(server.request(Method::GET, "/api/v1/me")).await
+}
+
+pub(super) struct Server {
+    pub(super) url: String,
+    pub(super) token: Option<Secret>,
+    pub(super) http: Http,
+}
+
+impl Server {
+    pub(super) fn new(known: &ServerProfile) -> Result<Self, ClientError> {
+        let http = Http::new(&known.url, known.ca.as_deref())?;
+        let url = known.url.trim_end_matches('/').to_owned();
+        Ok(Self { url, token: known.token.clone(), http })
+    }
+
+    pub(super) async fn apply(
+        &self,
+        text: &Text,
+        project: &str,
+    ) -> Result<ApplyResponse, ClientError> {
+        let put = |path| {
+            self.request(Method::PUT, path)
+                .query(&[("project", project), ("file", text.name())])
+                .header("content-type", "application/yaml")
+                .body(text.content().to_owned())
+        };
+        match self.send(put("/api/v1/documents")).await {
+            // An older server has no `/documents`.
+            Err(ClientError::Refused { status: 404, .. }) => self.send(put("/api/v1/tests")).await,
+            other => other,
+        }
+    }
+
+    pub(super) fn request(&self, method: Method, path: &str) -> Request {
+        Request::new(method, format!("{}{path}", self.url), self.token.as_ref())
+    }
+
+    pub(super) async fn send<T: DeserializeOwned>(
+        &self,
+        request: Request,
+    ) -> Result<T, ClientError> {
+        let body = self.body(request).await?;
+        tolerant::read(&body).map_err(|error| self.foreign(&error))
+    }
+
+    pub(super) async fn text(&self, request: Request) -> Result<String, ClientError> {
+        String::from_utf8(self.body(request).await?).map_err(|error| self.foreign(&error))
+    }
+
+    pub(super) fn unreachable(&self, reason: String) -> ClientError {
+        ClientError::Unreachable { url: self.url.clone(), reason }
+    }
+
+    pub(super) fn foreign(&self, reason: &dyn std::error::Error) -> ClientError {
+        ClientError::Foreign { url: self.url.clone(), reason: reason.to_string() }
+    }
+
+    pub(super) async fn body(&self, request: Request) -> Result<Vec<u8>, ClientError> {
+        let late = |_| self.unreachable(format!("no answer within {} s", REQUEST_MAX.as_secs()));
+        timeout(REQUEST_MAX, self.answered(request)).await.map_err(late)?
+    }
+
+    pub(super) async fn answered(&self, request: Request) -> Result<Vec<u8>, ClientError> {
+        let url = || self.url.clone();
+        let unreachable = |reason| self.unreachable(reason);
+        let mut answer = self.http.send(request).await.map_err(unreachable)?;
+        let status = answer.status;
+        let mut body = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
+            body.extend_from_slice(&chunk);
+            if body.len() > ANSWER_BYTES_MAX {
+                return Err(ClientError::TooLarge { url: url() });
+            }
+        }
+        if status.is_success() {
+            return Ok(body);
+        }
+        let detail = serde_json::from_slice::<Problem>(&body)
+            .map_or_else(|_| format!("HTTP {status}"), |problem| problem.detail);
+        let status = status.as_u16();
+        Err(ClientError::Refused { url: url(), status, detail })
+    }
+}
