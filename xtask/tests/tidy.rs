@@ -3,6 +3,8 @@
 //! This file has the tables and the real workspace; `tidy/guards.rs` has the rules, each a function from a workspace to its
 //! complaints, and `tidy/planted.rs` shows that each of them can fail, and with which message.
 
+#[path = "tidy/circles.rs"]
+mod circles;
 #[path = "tidy/code.rs"]
 mod code;
 #[path = "tidy/guards.rs"]
@@ -129,6 +131,11 @@ fn prose_has_the_words_of_the_field() {
 #[test]
 fn dependencies_point_down() {
     check(guards::floors);
+}
+
+#[test]
+fn rooms_do_not_import_each_other() {
+    check(circles::check);
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Gates: requirements that a run has to pass in addition to its test, and the rules by which its trace is analyzed.
 //!
-//! They come from the documents next to the tests: the [`Analyzer`] and the [`QualityGate`] with the id [`CURRENT`]. They apply
+//! They come from the documents next to the tests: the [`Analyzer`] and the [`QualityGate`] with the id [`CURRENT`](crate::CURRENT). They apply
 //! to every test of a command, or of a project on a server. Deliberately absent: judging them (`judge::gate`).
 
 use model::Place;
@@ -9,9 +9,6 @@ use crate::{
     analyze::Rules,
     document::{Analyzer, Gate, QualityGate, RequiredGate},
 };
-
-/// The id of the analyzer and of the quality gate that apply to runs; also the default id of both documents.
-pub const CURRENT: &str = "current";
 
 /// The requirements that a run has to pass in addition to its test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -29,35 +29,41 @@ mod judge;
 mod plan;
 mod planned_test;
 mod request;
+mod resolve;
+mod resolve_error;
 mod schema;
 mod secrets;
 mod selection;
 mod storable;
 mod syntax;
 mod value;
+mod vars;
 
 pub use analyze::{PLUGINS, PluginInfo, PluginRules, RULES, RuleInfo, RuleSetting, Rules, analyze};
 pub use budget::{Cancel, Work, is_cancelled};
 pub use compile::compile;
 pub use coverage::{Coverage, coverage, trigger};
 pub use document::{
-    Analyzer, Document, FileRef, Gate, QualityGate, Reference, RequiredGate, SettleProfile, Step,
-    Test, TestSuite, TraceStore, Variable, VariableSet, kinds_beside_test, read, trace_store,
+    Analyzer, CURRENT, Document, FileRef, Gate, QualityGate, Reference, RequiredGate, Settle,
+    SettleProfile, Step, Test, TestSuite, TraceStore, Variable, VariableSet, kinds_beside_test,
+    read, trace_store,
 };
 pub use eval::decided::DecidedBy;
-pub use eval::resolve::{Vars, resolve};
 pub use explain::{
     ExplainedSpec, ExplainedStatement, Explanation, SelectorExplanation, SelectorStep, SpanSample,
     explain_plan, explain_selector,
 };
 pub use format::{FormattedText, format};
-pub use gates::{CURRENT, Gates};
+pub use gates::Gates;
 pub use judge::{Evidence, StepOutput, analysis, judge, judge_measured, outputs};
-pub use plan::{Plan, ResolvedPlan, Settle};
+pub use plan::{Plan, ResolvedPlan};
 pub use planned_test::{PlannedTest, plans, plans_if_any};
-pub use request::{Files, ResolveError, ResolvedRequest, request, secrets};
+pub use request::{Files, ResolvedRequest, request, secrets};
+pub use resolve::resolve;
+pub use resolve_error::ResolveError;
 pub use schema::schema;
 pub use secrets::Secrets;
 pub use selection::select;
 pub use storable::{StorableDocument, storable_documents};
 pub use value::function::Seed;
+pub use vars::Vars;

@@ -8,7 +8,7 @@ use std::time::Duration;
 use model::{Place, TestId};
 
 use crate::{
-    document::{FileRef, Reference, SettleProfile, Trigger, TriggerKind},
+    document::{FileRef, Reference, Settle, SettleProfile, Trigger, TriggerKind},
     gates::Gates,
     request::split_scheme,
     secrets::Secrets,
@@ -37,16 +37,6 @@ pub struct Plan {
     pub(crate) skip_trace_collection: bool,
     /// The requirements that a run has to pass in addition.
     pub(crate) gates: Gates,
-}
-
-/// How long to wait for a trace.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Settle {
-    /// The time from the trigger's response until the trace is judged as it is.
-    pub timeout: Duration,
-    /// The quiet period after which a process is assumed to have exported everything; `None` if the test leaves that to the
-    /// learned profile of the process.
-    pub flush: Option<Duration>,
 }
 
 /// A condition that must be met before a trace can be complete.

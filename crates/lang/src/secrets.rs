@@ -21,7 +21,7 @@ use automaton::{Automaton, Place};
 use model::{Answer, Body, Secret, TextMut, Trace, trace::TraceFull};
 use plain::{Escapes, Unit, each, plain};
 
-use crate::eval::resolve::Vars;
+use crate::vars::Vars;
 
 /// The replacement for a secret.
 pub(crate) const MASK: &str = "***";

@@ -6,8 +6,7 @@ use model::{DocumentKind, TestId};
 use source::{Diagnostic, Diagnostics, Span, Text};
 
 use crate::{
-    document::{Document, alone, read_placed},
-    gates::CURRENT,
+    document::{CURRENT, Document, alone, read_placed},
     planned_test::plans_if_any,
 };
 

@@ -269,7 +269,7 @@ fn names_std(code: &str, module: &str) -> bool {
 }
 
 /// Returns the items of a braced `use`, without the content of nested braces.
-fn top_level(group: &str) -> impl Iterator<Item = &str> {
+pub(crate) fn top_level(group: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     group.split(move |c| {
         match c {
@@ -281,7 +281,7 @@ fn top_level(group: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-fn first_word(text: &str) -> &str {
+pub(crate) fn first_word(text: &str) -> &str {
     let text = text.trim_start();
     text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }

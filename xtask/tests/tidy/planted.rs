@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::{
-    FILE_LINES_MAX,
+    FILE_LINES_MAX, circles,
     guards::{self, Guard},
     type_names, words,
     workspace::Workspace,
@@ -54,6 +54,45 @@ fn a_type_without_a_name_of_its_own() {
         &[],
     );
     check("#[cfg(test)]\nmod tests {\n    struct Told;\n}\n", &[]);
+}
+
+#[test]
+fn a_circle_between_rooms() {
+    let check = |files: &[(&str, &str)], expected: &[&str]| {
+        check(circles::check, &[("db", "")], files, expected);
+    };
+    let (inner, outer) = ("crates/db/src/inner/a.rs", "crates/db/src/outer/mod.rs");
+    let complaint = "crates/db/src/: `inner` and `outer` import each other: crates/db/src/inner/a.rs names `outer`; \
+                     and back: crates/db/src/outer/mod.rs names `inner`";
+    check(
+        &[(inner, "use crate::outer::B;\n"), (outer, "fn f(_: crate::inner::A) {}\n")],
+        &[complaint],
+    );
+    check(
+        &[(inner, "use super::super::{x, outer::{B, c}};\n"), (outer, "use super::inner;\n")],
+        &[complaint],
+    );
+    let between = [
+        (inner, "use crate::{db::D, between::C};\n"),
+        ("crates/db/src/between.rs", "use crate::outer::B;\n"),
+        (outer, "use crate::inner::A;\n"),
+    ];
+    check(
+        &between,
+        &[
+            "crates/db/src/: `inner` and `outer` import each other: crates/db/src/inner/a.rs names `between`, \
+           crates/db/src/between.rs names `outer`; and back: crates/db/src/outer/mod.rs names `inner`",
+        ],
+    );
+    check(
+        &[
+            (inner, "use crate::outer::B;\n"),
+            (outer, "// use crate::inner::A;\nuse super::Root;\n"),
+        ],
+        &[],
+    );
+    let tests = "#[cfg(test)]\nmod tests {\n    use crate::inner::A;\n}\n";
+    check(&[(inner, "use crate::outer::B;\n"), (outer, tests)], &[]);
 }
 
 #[test]

@@ -7,6 +7,7 @@
 
 mod notice;
 mod settings;
+mod settle;
 mod suite;
 mod test;
 pub mod trace_store;
@@ -20,7 +21,8 @@ use source::{
     Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Span, Text, did_you_mean, read_yaml,
 };
 
-pub use settings::{Analyzer, Gate, QualityGate, RequiredGate, SettleProfile};
+pub use settings::{Analyzer, CURRENT, Gate, QualityGate, RequiredGate, SettleProfile};
+pub use settle::Settle;
 pub use suite::{Step, TestSuite};
 pub use test::Test;
 pub(crate) use test::{ClaimSource, OutputSource, SpecSource};

@@ -4,11 +4,11 @@
 
 use source::{Diagnostic, Span, Text};
 
+use super::settings::CURRENT;
 use super::{
     Document, TraceStore,
     trace_store::{Azure, Store},
 };
-use crate::gates::CURRENT;
 
 impl Document {
     /// Returns the warning for commands that check, store or run documents. `text` is the source of the document; `receiver` is

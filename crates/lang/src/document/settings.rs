@@ -6,10 +6,10 @@ use model::{Level, Place, TestId};
 use source::{Diagnostics, Item, Scalar, Span, did_you_mean};
 
 use super::{WAIT_MAX, place_of, read_name, take_read_only};
-use crate::{
-    analyze::{PLUGINS, PluginRules, RULES, Rules},
-    gates::CURRENT,
-};
+use crate::analyze::{PLUGINS, PluginRules, RULES, Rules};
+
+/// The id of the analyzer and of the quality gate that apply to runs; also the default id of both documents.
+pub const CURRENT: &str = "current";
 
 /// The time that runs wait for a trace.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -2,8 +2,7 @@
 
 use source::{Diagnostics, Fields, Item, Scalar, Span, Text};
 
-use super::{Reference, Trigger, alone, read_wait, take_read_only, texts};
-use crate::plan::Settle;
+use super::{Reference, Settle, Trigger, alone, read_wait, take_read_only, texts};
 
 /// A test as written; [`compile`](crate::compile) makes a plan from it.
 #[derive(Clone, Debug)]

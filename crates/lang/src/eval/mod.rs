@@ -30,7 +30,6 @@ mod pass;
 mod patterns;
 pub(crate) mod relation;
 mod renamed;
-pub(crate) mod resolve;
 pub(crate) mod select;
 mod several;
 mod siblings;

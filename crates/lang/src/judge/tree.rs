@@ -5,8 +5,7 @@ use std::collections::BTreeSet;
 use model::{ClaimJudgement, SpecJudgement, TreeSpan, trace::StatusCode};
 
 use crate::{
-    eval::span_time::duration,
-    eval::world::EvalContext,
+    eval::{span_time::duration, world::EvalContext},
     value::{Value, shorten},
 };
 

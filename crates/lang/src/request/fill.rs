@@ -15,14 +15,15 @@ use crate::{
         self, Auth, Command, Content, FileRef, Graphql, Header, HttpTrigger, JsonTemplate,
         KeyPlace, REDIRECTS, Trigger, place_at,
     },
-    eval::resolve::{self, Vars},
     plan::OpenText,
+    resolve,
     secrets::Secrets,
     syntax::{
         ast::{Piece, Template},
         parse,
     },
     value::function::Draw,
+    vars::Vars,
 };
 
 /// The state for filling in texts.

@@ -5,6 +5,8 @@
 
 use crate::value::{Literal, Number};
 
+pub(crate) use crate::value::operator::{Arithmetic, Comparator, Filter, Function};
+
 /// The range of a node in the source string, and its number among the nodes that are evaluated together. All values are equal, so
 /// that trees compare by content.
 #[derive(Clone, Debug, Default)]
@@ -311,56 +313,6 @@ pub(crate) enum ResponsePart {
     Header(String),
     /// The duration measured at the client.
     Duration,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Function {
-    Uuid,
-    FirstName,
-    LastName,
-    FullName,
-    Email,
-    Phone,
-    CreditCard,
-    CreditCardCvv,
-    CreditCardExpDate,
-    Date,
-    DateTime,
-    RandomInt,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Filter {
-    JsonPath,
-    Regex,
-    RegexGroup,
-    GetIndex,
-    Length,
-    Type,
-    Keys,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Arithmetic {
-    Add,
-    Subtract,
-    Multiply,
-    Divide,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Comparator {
-    Equal,
-    Less,
-    AtMost,
-    Greater,
-    AtLeast,
-    Contains,
-    StartsWith,
-    EndsWith,
-    /// `=~` in a selector, `matches` in an expression; the parser accepts both in both.
-    Matches,
-    In,
 }
 
 /// `sum(E of S by K, …)`

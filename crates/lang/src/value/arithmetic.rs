@@ -5,7 +5,7 @@
 //! otherwise a number of nanoseconds. A text is a valid operand if it contains a number or a duration.
 
 use super::{Number, Size, Value, numeral::WHOLE_DOUBLE_MAX};
-use crate::syntax::ast::Arithmetic;
+use crate::value::operator::Arithmetic;
 
 const TOO_LARGE: &str = "the result is too large";
 
@@ -97,9 +97,9 @@ fn double(number: Number) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::{Value, calculate, negate};
-    use crate::{
-        syntax::ast::Arithmetic::{self, Add, Divide, Multiply, Subtract},
-        value::Number,
+    use crate::value::{
+        Number,
+        operator::Arithmetic::{self, Add, Divide, Multiply, Subtract},
     };
 
     fn int(int: i128) -> Value<'static> {

@@ -23,7 +23,7 @@ use super::{
     json::{self, read_document},
     pattern, read_duration, read_number,
 };
-use crate::{budget, syntax::ast::Comparator};
+use crate::{budget, value::operator::Comparator};
 
 /// The result of a comparison.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -422,12 +422,12 @@ fn open(reason: &'static str) -> ComparisonResult {
 #[cfg(test)]
 mod tests {
     use super::{Outcome, compare};
-    use crate::{
-        syntax::ast::Comparator::{
+    use crate::value::{
+        Number, Value, json,
+        operator::Comparator::{
             self, AtLeast, AtMost, Contains, EndsWith, Equal, Greater, In, Less, Matches,
             StartsWith,
         },
-        value::{Number, Value, json},
     };
 
     const ORDERS: [(Comparator, Comparator); 5] =

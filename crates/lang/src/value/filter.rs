@@ -8,7 +8,7 @@ use super::{
     json::{self, ReadError, read_document},
     json_path, read_duration,
 };
-use crate::{budget, syntax::ast::Filter};
+use crate::{budget, value::operator::Filter};
 
 /// The maximum number of matches of a pattern.
 const MATCHES_MAX: usize = 100_000;
@@ -222,7 +222,7 @@ fn undefined(reason: &str) -> Lack {
 #[cfg(test)]
 mod tests {
     use super::{Value, apply};
-    use crate::syntax::ast::Filter;
+    use crate::value::operator::Filter;
 
     #[test]
     fn bytes_are_bytes_as_long_as_they_are() {

@@ -10,7 +10,7 @@ use model::Timestamp;
 use siphasher::sip::SipHasher24;
 
 use super::{Number, Size, Value};
-use crate::syntax::ast::Function;
+use crate::value::operator::Function;
 
 /// The source of random and time values of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -234,10 +234,7 @@ mod tests {
     use model::Timestamp;
 
     use super::{CARDS, Draw, FIRST_NAMES, Purpose, Seed, finish};
-    use crate::{
-        syntax::ast::Function,
-        value::{Number, Value, pattern},
-    };
+    use crate::value::{Number, Value, operator::Function, pattern};
 
     const SEED: Seed =
         // 2026-11-15T08:05:09.5Z

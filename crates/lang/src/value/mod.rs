@@ -12,6 +12,7 @@ pub(crate) mod json_path;
 pub(crate) mod key;
 mod literal;
 mod numeral;
+pub(crate) mod operator;
 pub(crate) mod pattern;
 
 use std::borrow::Cow;

@@ -34,6 +34,7 @@ pub(crate) use self::{
     client::Client,
     lane::Lane,
     sender::{PreparedSender, Sender, SenderError},
+    tally::SignalSnapshot,
 };
 use crate::metrics;
 

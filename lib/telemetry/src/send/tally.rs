@@ -13,7 +13,18 @@ use std::{
 };
 
 use super::answer::Why;
-use crate::{plan::Signal, watch::SignalSnapshot};
+use crate::plan::Signal;
+
+/// A snapshot of one signal.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SignalSnapshot {
+    /// The first attempt without a valid response, if there was none since.
+    pub(crate) unanswered_since: Option<Instant>,
+    /// The number of requests with a valid response.
+    pub(crate) accepted: u64,
+    /// Why the last request failed.
+    pub(crate) reason: Option<String>,
+}
 
 /// The outcomes of all items that were read from an exporter's journal, over all its senders.
 #[derive(Debug, Default)]

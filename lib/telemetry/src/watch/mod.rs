@@ -30,6 +30,7 @@ use crate::{
     host::{Host, Notice, Topic, suppress_this_thread},
     pipeline::{Outlet, Pipeline, State},
     plan::Signal,
+    send::SignalSnapshot,
 };
 
 /// The interval between snapshots.
@@ -112,17 +113,6 @@ struct Snapshot {
     signals: [SignalSnapshot; 3],
     /// The folder with the last write error, and the error.
     disk: Option<(PathBuf, String)>,
-}
-
-/// A snapshot of one signal.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct SignalSnapshot {
-    /// The first attempt without a valid response, if there was none since.
-    pub(crate) unanswered_since: Option<Instant>,
-    /// The number of requests with a valid response.
-    pub(crate) accepted: u64,
-    /// Why the last request failed.
-    pub(crate) reason: Option<String>,
 }
 
 /// A notice: its topic, whether it is over, and its message.

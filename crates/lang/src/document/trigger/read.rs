@@ -6,11 +6,11 @@ use model::Propagator;
 use source::{Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Value, did_you_mean};
 
 use super::{
-    super::{
-        FileRef, is_blank, is_relative_path, place_at, read_wait, take_others, tell_other, texts,
-    },
     Auth, Command, Content, Exec, Graphql, GrpcTrigger, Header, HttpTrigger, JsonTemplate, Kafka,
     KeyPlace, PlaywrightEngine, Trigger, TriggerKind, TriggerTls,
+};
+use crate::document::{
+    FileRef, is_blank, is_relative_path, place_at, read_wait, take_others, tell_other, texts,
 };
 
 /// The default timeout of a trigger.

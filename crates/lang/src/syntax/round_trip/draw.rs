@@ -1,6 +1,6 @@
 //! Generates random trees that have a string form.
 
-use super::super::{
+use crate::syntax::{
     ast::{
         Aggregate, Anchor, Arithmetic, At, Combinator, Comparator, CompoundSelector, Expr,
         ExprKind, Filter, Hop, Inner, Intrinsic, Part, Piece, Position, Property, Pseudo,

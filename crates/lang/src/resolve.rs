@@ -3,22 +3,19 @@
 //! Afterwards the tree contains none of them: each is replaced by a [`ResolvedValue`], which records whether it comes from a
 //! secret. Deliberately absent: the parts of triggers. Their texts contain expressions, which [`value`] resolves.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    ops::Range,
-};
+use std::ops::Range;
 
 use model::Place;
 
-use super::expression::{Values, constant};
 use crate::{
+    eval::expression::{Values, constant},
     plan::{Claim, Expect, Output, Plan, ResolvedPlan, SourceNode, Spec},
-    request::ResolveError,
+    resolve_error::ResolveError,
     secrets::Secrets,
     syntax::{
         ast::{
             Aggregate, CompoundSelector, Expr, ExprKind, Hop, Part, Piece, Pseudo, ResolvedValue,
-            Selector, Subject, Template, VariableScope,
+            Selector, Subject, Template,
         },
         number::Numbers,
     },
@@ -26,18 +23,8 @@ use crate::{
         Lack,
         function::{Draw, Purpose, Seed},
     },
+    vars::Vars,
 };
-
-/// The values that `${…}`, `var:` and `env:` may name.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Vars {
-    /// The variables of the run: its variable set, and the outputs of earlier steps. `var:` and `env:` read them.
-    pub variables: BTreeMap<String, String>,
-    /// The environment that the run may read. Only `env:` reads it, and only names that are not among the variables.
-    pub environment: BTreeMap<String, String>,
-    /// The names of the variables with secret values.
-    pub secrets: BTreeSet<String>,
-}
 
 /// A value that could not be substituted, with its range in the string.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -124,28 +111,6 @@ pub(crate) fn value(expr: &Expr, vars: &Vars, draw: &mut Draw) -> Result<Resolve
         let (Lack::Undefined(reason) | Lack::Open(reason)) = lack;
         FillError::Valueless { reason, at: expr.at.0.clone() }
     })
-}
-
-impl Vars {
-    fn get(&self, scope: VariableScope, name: &str) -> Option<&str> {
-        let variable = self.variables.get(name);
-        let value = match scope {
-            VariableScope::Env => variable.or_else(|| self.environment.get(name)),
-            VariableScope::Var => variable,
-        };
-        value.map(String::as_str)
-    }
-}
-
-/// Shows only names: any of the values may be a secret.
-impl std::fmt::Debug for Vars {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Vars")
-            .field("variables", &self.variables.keys())
-            .field("environment", &self.environment.keys())
-            .field("secrets", &self.secrets)
-            .finish()
-    }
 }
 
 impl FillError {
