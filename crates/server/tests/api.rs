@@ -112,10 +112,22 @@ async fn every_refusal_has_the_one_form() -> Result<()> {
         assert_eq!(problem["status"], status, "{case}");
         let detail = problem["detail"].as_str().context("a detail")?;
         assert!(detail.contains(words), "{case}: {detail}");
+        let code = match status {
+            400 => "invalid-request",
+            404 => "not-found",
+            405 => "method-not-allowed",
+            413 => "too-large",
+            _ => "invalid-document",
+        };
+        assert_eq!(problem["code"], code, "{case}");
     }
     let page =
         client.get(format!("{base}/livez")).header("origin", "http://evil.example").send().await?;
     assert_eq!(page.status(), 403, "a web page is turned away");
+    let problem: Value = serde_json::from_slice(&page.bytes().await?)?;
+    assert_eq!(problem["code"], "cross-origin");
+    let own_page = client.get(format!("{base}/api/v1/tests")).header("origin", base.as_str());
+    assert_eq!(own_page.send().await?.status(), 200, "a page of this server may call it");
     assert!(server.shutdown().await.is_delivered());
     database.remove().await
 }

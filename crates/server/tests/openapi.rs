@@ -30,6 +30,20 @@ fn outcomes_and_events_are_what_the_document_says() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn every_code_of_a_problem_is_in_the_page() -> Result<()> {
+    let document: Value = serde_json::from_str(server::openapi())?;
+    let codes = document["components"]["schemas"]["ProblemCode"]["enum"].as_array();
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/server.md");
+    let page = std::fs::read_to_string(path)?;
+    let rows = page.lines().skip_while(|line| *line != "## Errors").skip(1);
+    let rows = rows.take_while(|line| !line.starts_with("## "));
+    let rows = rows.filter_map(|row| row.strip_prefix("| `")?.split_once('`'));
+    let rows: Vec<_> = rows.map(|(code, _)| Value::from(code)).collect();
+    assert_eq!(rows, *codes.context("codes")?);
+    Ok(())
+}
+
 /// Whether a value matches a schema exactly.
 fn fits(document: &Value, schema: &Value, value: &Value) -> Result<()> {
     if let Some(reference) = schema["$ref"].as_str() {

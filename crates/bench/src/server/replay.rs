@@ -22,7 +22,7 @@ use tokio::{task::JoinSet, time::Instant};
 use super::statements::{self, SqlStatement};
 use crate::parts::{Cluster, unix_nanos};
 
-/// The defaults of a server: connections, and active runs against one host.
+/// The connections of the bare pool, and the active runs against one host.
 const CONNECTIONS: u32 = 10;
 const IN_FLIGHT: usize = 32;
 const PLACES: i64 = 64;

@@ -29,6 +29,7 @@ use crate::{
     database::provision,
     http::{
         app::App,
+        code::ProblemCode,
         extract::{self, Document, QueryParams, RequestContext},
         problem::Problem,
     },
@@ -265,16 +266,16 @@ async fn put(
     let [one] = &kept[..] else {
         let detail =
             format!("there are {} documents: expected the {kind} `{id}` alone", kept.len());
-        return Err(
-            Problem::new(Fault::Invalid, detail).with_status(StatusCode::UNPROCESSABLE_ENTITY)
-        );
+        return Err(Problem::new(Fault::Invalid, detail)
+            .with_status(StatusCode::UNPROCESSABLE_ENTITY)
+            .with_code(ProblemCode::InvalidDocument));
     };
     if (one.kind, &one.id) != (kind, &id) {
         let detail =
             format!("the document is the {} `{}`: expected the {kind} `{id}`", one.kind, one.id);
-        return Err(
-            Problem::new(Fault::Invalid, detail).with_status(StatusCode::UNPROCESSABLE_ENTITY)
-        );
+        return Err(Problem::new(Fault::Invalid, detail)
+            .with_status(StatusCode::UNPROCESSABLE_ENTITY)
+            .with_code(ProblemCode::InvalidDocument));
     }
     let documents = keep(heard, kept, (&asked.project, &file, expected)).await?;
     let version = documents.first().map_or(0, |change| change.version);

@@ -24,6 +24,7 @@ use super::{openapi, runs, suite_runs};
 use crate::{
     http::{
         app::App,
+        code::ProblemCode,
         extract::{PathId, QueryParams},
         permit::ReaderPermit,
         problem::Problem,
@@ -232,7 +233,7 @@ pub(super) fn under_way(id: RunId) -> Problem {
     let detail = format!(
         "`{id}` has not ended, and only of what ended is there something to tell: ask again later"
     );
-    Problem::new(Fault::Conflict, detail)
+    Problem::new(Fault::Conflict, detail).with_code(ProblemCode::RunActive)
 }
 
 /// Reads outcomes and traces for a report.

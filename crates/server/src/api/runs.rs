@@ -23,6 +23,7 @@ use crate::{
     access::Caller,
     http::{
         app::App,
+        code::ProblemCode,
         extract::{Document, PathId, QueryParams},
         permit::ReaderPermit,
         problem::Problem,
@@ -232,7 +233,8 @@ pub(super) fn pressed(app: &App) -> Result<(), Problem> {
         Fault::Overloaded,
         "no new runs for now: an exporter's buffer is nearly full, because its destination does not take the \
          server's telemetry; try again later, or see `GET /metrics` (telemetry_exporter_…)",
-    ))
+    )
+    .with_code(ProblemCode::TelemetryBlocked))
 }
 
 impl Start {
@@ -299,7 +301,12 @@ pub(super) fn idempotency_key(
 pub(super) fn refused(error: DbError) -> Problem {
     let is_other = matches!(error, DbError::OtherRequest { .. });
     let problem = Problem::from(error);
-    if is_other { problem.with_status(StatusCode::UNPROCESSABLE_ENTITY) } else { problem }
+    match is_other {
+        true => {
+            problem.with_status(StatusCode::UNPROCESSABLE_ENTITY).with_code(ProblemCode::KeyUsed)
+        }
+        false => problem,
+    }
 }
 
 impl From<StoredRun> for Run {

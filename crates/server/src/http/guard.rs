@@ -2,8 +2,8 @@
 //!
 //! With authentication on, each caller sends a token or a session cookie, and [`table`] states what its route requires. A change
 //! gets a row in the audit log before it is made. With authentication off, the server serves programs on this machine and no web
-//! page: a page in a local browser could reach a loopback port, with its own requests or with a name that it makes resolve
-//! to 127.0.0.1. Both show in headers that a page cannot forge.
+//! page but its own: a page in a local browser could reach a loopback port, with its own requests or with a name that it
+//! makes resolve to 127.0.0.1. Both show in headers that a page cannot forge.
 //!
 //! No response lets a page of another origin read it. Deliberately absent: CORS.
 
@@ -18,7 +18,7 @@ use axum::{
 use db::{Db, DbError, NewAudit, TokenKind};
 use model::{Fault, Project, Role};
 
-use super::{app::App, problem::Problem};
+use super::{app::App, code::ProblemCode, problem::Problem};
 use crate::{
     access::{
         Caller, RateKey, Unknown,
@@ -48,14 +48,16 @@ const HEADERS: [(HeaderName, &str); 6] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// Refuses web pages when authentication is off, and sets the security headers.
+/// Refuses pages of other origins when authentication is off, and sets the security headers.
 pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) -> Response {
     let refused = match app.access.mode {
         Mode::Off => refusal(request.headers()),
         Mode::On => None,
     };
     let mut response = match refused {
-        Some(reason) => Problem::new(Fault::Denied, reason).into_response(),
+        Some(reason) => {
+            Problem::new(Fault::Denied, reason).with_code(ProblemCode::CrossOrigin).into_response()
+        }
         None => next.run(request).await,
     };
     for (name, value) in HEADERS {
@@ -289,24 +291,29 @@ fn unknown(detail: &str) -> Response {
 }
 
 fn slower(what: &str, wait: Duration) -> Response {
-    let mut response =
-        Problem::new(Fault::Overloaded, format!("{what}: wait a moment")).into_response();
+    let mut response = Problem::new(Fault::Overloaded, format!("{what}: wait a moment"))
+        .with_code(ProblemCode::RateLimited)
+        .into_response();
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
     response
 }
 
+/// Returns why a request is refused when authentication is off. A page of this server may send requests: its `Origin` is the
+/// `Host` of the request. A name that another page makes resolve to this machine is no loopback name.
 fn refusal(headers: &HeaderMap) -> Option<&'static str> {
-    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
-    if headers.contains_key(header::ORIGIN) || !matches!(site, None | Some(b"none")) {
-        return Some(
-            "requests of web pages are refused where callers need not say who they are: see `server.auth.mode`",
-        );
-    }
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()?.parse::<Uri>().ok());
-    let is_local = host.as_ref().and_then(Uri::host).is_some_and(names_loopback);
-    (!is_local)
-        .then_some("the `Host` header must name this machine: `localhost` or a loopback address")
+    if !host.as_ref().and_then(Uri::host).is_some_and(names_loopback) {
+        return Some("the `Host` header must name this machine: `localhost` or a loopback address");
+    }
+    let site = headers.get("sec-fetch-site").map(|site| site.as_bytes());
+    let is_allowed = match headers.contains_key(header::ORIGIN) {
+        true => is_own_page(headers),
+        false => matches!(site, None | Some(b"none" | b"same-origin")),
+    };
+    (!is_allowed).then_some(
+        "requests of web pages of another origin are refused while `server.auth.mode` is `off`",
+    )
 }
 
 #[cfg(test)]
@@ -325,8 +332,15 @@ mod tests {
     }
 
     #[test]
-    fn only_programs_on_this_machine_are_served() {
-        let cases: [(Headers<'_>, bool); 9] = [
+    fn only_programs_and_our_pages_on_this_machine_are_served() {
+        let own = |origin| [("host", "localhost:11633"), ("origin", origin)];
+        let other =
+            ["http://localhost:3000", "http://127.0.0.1:11633", "http://localhost", "null", ""];
+        for origin in other {
+            assert!(refusal(&headers(&own(origin))).is_some(), "{origin}");
+        }
+        assert_eq!(refusal(&headers(&own("http://localhost:11633"))), None);
+        let cases: [(Headers<'_>, bool); 15] = [
             (&[("host", "127.0.0.1:11633")], true),
             (&[("host", "localhost:11633")], true),
             (&[("host", "[::1]:11633")], true),
@@ -336,6 +350,34 @@ mod tests {
             (&[("host", "evil.example:11633")], false),
             (&[("host", "")], false),
             (&[("host", "localhost"), ("origin", "http://evil.example")], false),
+            (&[("host", "localhost"), ("sec-fetch-site", "same-origin")], true),
+            (&[("host", "localhost"), ("sec-fetch-site", "same-site")], false),
+            (
+                &[
+                    ("host", "localhost"),
+                    ("origin", "http://localhost"),
+                    ("sec-fetch-site", "same-origin"),
+                ],
+                true,
+            ),
+            (
+                &[
+                    ("host", "localhost"),
+                    ("origin", "http://localhost"),
+                    ("sec-fetch-site", "cross-site"),
+                ],
+                false,
+            ),
+            // The browser takes the name for the page's own, and it is not this machine's.
+            (
+                &[
+                    ("host", "evil.example"),
+                    ("origin", "http://evil.example"),
+                    ("sec-fetch-site", "same-origin"),
+                ],
+                false,
+            ),
+            (&[("host", "evil.example"), ("sec-fetch-site", "same-origin")], false),
         ];
         for (given, served) in cases {
             assert_eq!(refusal(&headers(given)).is_none(), served, "{given:?}");

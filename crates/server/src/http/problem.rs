@@ -10,6 +10,7 @@ use serde::Serialize;
 use source::{Diagnostic, Severity};
 use utoipa::ToSchema;
 
+use super::code::ProblemCode;
 use crate::access::token;
 
 /// The media type of a problem.
@@ -20,25 +21,27 @@ pub(crate) const CONTENT_TYPE: &str = "application/problem+json";
 pub(crate) struct Problem {
     status: StatusCode,
     fault: Fault,
+    /// A code that is more specific than the status.
+    code: Option<ProblemCode>,
     detail: String,
-    diagnostics: Vec<Mistake>,
+    diagnostics: Vec<DocumentDiagnostic>,
 }
 
-/// One mistake in a document.
+/// An error, a warning or a note about a document.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-pub(crate) struct Mistake {
+pub(crate) struct DocumentDiagnostic {
     /// `error`, `warning` or `note`.
     severity: &'static str,
     message: String,
     file: String,
-    /// From 1; none where the mistake has no place.
+    /// From 1; none if it has no location.
     line: Option<u32>,
     /// In characters, from 1.
     column: Option<u32>,
 }
 
-/// What went wrong, as RFC 9457 has it.
+/// Why a request failed (RFC 9457).
 #[derive(Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
 #[schema(as = Problem)]
@@ -46,13 +49,15 @@ pub(crate) struct ProblemBody<'a> {
     #[serde(rename = "type")]
     kind: &'static str,
     title: &'static str,
-    /// The status of the answer.
+    /// The status of the response.
     status: u16,
-    /// What happened, and what to do; the mistakes of a document drawn.
+    /// Why the request failed, for programs. Later versions may add codes.
+    code: ProblemCode,
+    /// What happened, and what to do; the errors of a document with their snippets.
     detail: &'a str,
-    /// The mistakes of a document, each with its place.
+    /// The errors of a document, each with its location.
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
-    diagnostics: &'a [Mistake],
+    diagnostics: &'a [DocumentDiagnostic],
 }
 
 impl Problem {
@@ -60,6 +65,7 @@ impl Problem {
         Self {
             status: status(fault),
             fault,
+            code: None,
             detail: token::hide(detail.into()),
             diagnostics: Vec::new(),
         }
@@ -69,9 +75,11 @@ impl Problem {
     pub(crate) fn document(diagnostics: &[Diagnostic]) -> Self {
         let picture = source::draw(diagnostics, source::Colour::Never);
         Self {
-            diagnostics: diagnostics.iter().map(mistake).collect(),
+            diagnostics: diagnostics.iter().map(document_diagnostic).collect(),
             // Not 400: the request itself is valid.
-            ..Self::new(Fault::Invalid, picture).with_status(StatusCode::UNPROCESSABLE_ENTITY)
+            ..Self::new(Fault::Invalid, picture)
+                .with_status(StatusCode::UNPROCESSABLE_ENTITY)
+                .with_code(ProblemCode::InvalidDocument)
         }
     }
 
@@ -83,6 +91,11 @@ impl Problem {
     /// Returns the same problem with a status that is more specific than its fault.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
+    }
+
+    /// Returns the same problem with a code that is more specific than its status.
+    pub(crate) fn with_code(self, code: ProblemCode) -> Self {
+        Self { code: Some(code), ..self }
     }
 }
 
@@ -105,6 +118,7 @@ impl IntoResponse for Problem {
             kind: "about:blank",
             title: self.status.canonical_reason().unwrap_or("error"),
             status: self.status.as_u16(),
+            code: self.code.unwrap_or(ProblemCode::of(self.status)),
             detail: &self.detail,
             diagnostics: &self.diagnostics,
         };
@@ -133,9 +147,9 @@ fn status(fault: Fault) -> StatusCode {
     }
 }
 
-fn mistake(diagnostic: &Diagnostic) -> Mistake {
+fn document_diagnostic(diagnostic: &Diagnostic) -> DocumentDiagnostic {
     let place = diagnostic.span.map(|span| diagnostic.text.place(span.start));
-    Mistake {
+    DocumentDiagnostic {
         severity: match diagnostic.severity {
             Severity::Error => "error",
             Severity::Warning => "warning",

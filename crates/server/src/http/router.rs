@@ -12,7 +12,7 @@ use axum::{
 use model::Fault;
 use tokio::task::JoinSet;
 
-use super::{app::App, guard, observe, problem::Problem};
+use super::{app::App, code::ProblemCode, guard, observe, problem::Problem};
 use crate::config::Mode;
 
 /// The timeout for the work of a request: a little more than the timeout that the work applies itself.
@@ -69,7 +69,10 @@ async fn on_work(State(app): State<App>, request: Request, next: Next) -> Respon
     // This runtime needs its own timeout: while the work runtime is blocked, its timers do not fire either.
     match tokio::time::timeout(WORK_MAX, task.join_next()).await {
         Ok(Some(Ok(response))) => response,
-        Ok(_) => Problem::new(Fault::Internal, "the request met a bug here").into_response(),
+        Ok(_) => {
+            Problem::new(Fault::Internal, "internal error: the server could not finish the request")
+                .into_response()
+        }
         Err(_) => {
             let detail = format!("the request was not done within {} s", WORK_MAX.as_secs());
             Problem::new(Fault::Upstream, detail).into_response()
@@ -91,7 +94,7 @@ pub(crate) fn not_ready(app: &App, why: &str) -> Problem {
         Mode::Off => why,
         Mode::On => "the server's log states what it waits for",
     };
-    Problem::new(Fault::Upstream, format!("not ready: {why}"))
+    Problem::new(Fault::Upstream, format!("not ready: {why}")).with_code(ProblemCode::NotReady)
 }
 
 pub(crate) async fn no_such_path(uri: Uri) -> Problem {

@@ -22,7 +22,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::subjects;
 
-/// The maximum number of followers: half of the listener's connections, so that other requests are always served. Runs of one
+/// The maximum number of followers: a quarter of the listener's connections, so that other requests are always served. Runs of one
 /// project get half of them.
 const FOLLOWERS_MAX: usize = 256;
 /// The maximum number of followers of one token or one session.
