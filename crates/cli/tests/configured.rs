@@ -15,6 +15,7 @@ use tokio::{
 };
 use tokio_rustls::{
     TlsConnector,
+    client::TlsStream,
     rustls::{
         ClientConfig, RootCertStore,
         crypto::ring,
@@ -150,22 +151,40 @@ async fn run_cheap(out: &mut Lines<BufReader<ChildStdout>>, certificate: &str) -
     let ready = timeout(SAID_MAX, out.next_line()).await??.context("a line")?;
     let address = ready.split_once("API https://").context("it says where")?.1;
     let address = address.split(',').next().context("an address")?.to_owned();
+    for (offered, expected) in [
+        (["h2", "http/1.1"].as_slice(), Some(b"h2".as_slice())),
+        (&["http/1.1"], Some(b"http/1.1")),
+        (&[], None),
+    ] {
+        let stream = connect(&address, certificate, offered).await?;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), expected, "{offered:?}");
+    }
     ask(&address, certificate, "GET /livez", "").await?;
     ask(&address, certificate, "PUT /api/v1/tests", TEST_THAT_FIRES_NOTHING).await?;
     ask(&address, certificate, "POST /api/v1/tests/cheap/runs", "").await
 }
 
-/// Sends a request by TLS that trusts only this certificate; a response without a success status is an error.
-async fn ask(address: &str, certificate: &str, what: &str, body: &str) -> Result<()> {
+/// Connects by TLS that trusts only this certificate, and offers these protocols.
+async fn connect(
+    address: &str,
+    certificate: &str,
+    protocols: &[&str],
+) -> Result<TlsStream<TcpStream>> {
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from_pem_slice(certificate.as_bytes())?)?;
-    let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
+    let mut config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
         .with_safe_default_protocol_versions()?
         .with_root_certificates(roots)
         .with_no_client_auth();
+    config.alpn_protocols = protocols.iter().map(|it| it.as_bytes().to_vec()).collect();
     let stream = TcpStream::connect(address).await?;
     let name = ServerName::try_from("localhost")?;
-    let mut stream = TlsConnector::from(Arc::new(config)).connect(name, stream).await?;
+    Ok(TlsConnector::from(Arc::new(config)).connect(name, stream).await?)
+}
+
+/// Sends a request by TLS; a response without a success status is an error.
+async fn ask(address: &str, certificate: &str, what: &str, body: &str) -> Result<()> {
+    let mut stream = connect(address, certificate, &[]).await?;
     let length = body.len();
     let request = format!(
         "{what} HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\nConnection: close\r\n\r\n{body}"

@@ -5,28 +5,23 @@
 
 use std::{
     convert::Infallible,
-    future::Future,
     io,
     net::{IpAddr, Ipv4Addr},
-    pin::Pin,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-    task::{Context, Poll},
+    sync::Arc,
     time::Duration,
 };
 
 use http::{Request, Response, Version};
 use hyper::{
     body::Incoming,
-    rt::Executor,
     server::conn::{http1, http2},
     service::service_fn,
 };
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tokio::{
-    io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf},
+    io::{AsyncRead, AsyncWrite, AsyncWriteExt},
     net::TcpStream,
     sync::watch,
-    task::JoinSet,
     time::timeout,
 };
 use tokio_rustls::TlsAcceptor;
@@ -39,17 +34,12 @@ use super::{
     listen::{RequestCounts, Silence, drive},
     stats::add,
 };
-
-/// The connection preface of every HTTP/2 client.
-const PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+use crate::greeting::{Greeting, Replay, StreamTasks};
 
 /// The response to a client that uses another protocol.
 const GARBAGE: &[u8] =
     b"HTTP/1.1 400 Bad Request\r\nconnection: close\r\ncontent-type: text/plain\r\n\
     content-length: 62\r\n\r\nthis port takes OTLP over gRPC and HTTP, and this was neither\n";
-
-/// The first byte of a TLS client.
-const TLS_HANDSHAKE: u8 = 0x16;
 
 /// The maximum number of concurrent exports on one connection.
 const STREAMS_MAX: u32 = 32;
@@ -69,26 +59,6 @@ pub(super) struct Server<S> {
     pub(super) intake: Arc<Intake<S>>,
     pub(super) tls: Option<TlsAcceptor>,
 }
-
-/// The protocol that the first bytes of a connection indicate.
-enum Greeting {
-    Http1,
-    Http2,
-    Tls,
-    Garbage,
-}
-
-/// A stream from which some bytes were already read.
-struct Replay<T> {
-    said: [u8; PREFACE.len()],
-    at: usize,
-    len: usize,
-    stream: T,
-}
-
-/// The tasks of one connection's streams.
-#[derive(Clone, Default)]
-struct Streams(Arc<Mutex<JoinSet<()>>>);
 
 impl<S: Sink> Server<S> {
     /// Serves one connection.
@@ -118,7 +88,7 @@ impl<S: Sink> Server<S> {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let mut stream = Replay { said: [0; PREFACE.len()], at: 0, len: 0, stream };
+        let mut stream = Replay::new(stream);
         let greeting = tokio::select! {
             _ = stopped.changed() => return,
             greeting = timeout(self.intake.header_timeout, stream.greeting()) => greeting,
@@ -130,11 +100,11 @@ impl<S: Sink> Server<S> {
                 self.intake.not_understood(
                     "a client spoke TLS to a port without; send to `http://`, not `https://`",
                 );
-                refuse(stream.stream).await;
+                refuse(stream.into_inner()).await;
             }
             Ok(Some(Greeting::Garbage)) => {
                 self.intake.not_understood("a client spoke neither HTTP nor gRPC");
-                refuse(stream.stream).await;
+                refuse(stream.into_inner()).await;
             }
             Ok(None) | Err(_) => {}
         }
@@ -163,7 +133,7 @@ impl<S: Sink> Server<S> {
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
-        let streams = Streams::default();
+        let streams = StreamTasks::default();
         // A stream has its own task, which may outlive this one.
         let heard = Arc::new(RequestCounts::default());
         let (intake, hearing) = (Arc::clone(&self.intake), Arc::clone(&heard));
@@ -208,94 +178,4 @@ async fn refuse(mut stream: impl AsyncRead + AsyncWrite + Unpin) {
         tokio::io::copy(&mut stream, &mut tokio::io::sink()).await
     };
     timeout(LISTEN_ON, told).await.ok();
-}
-
-impl<T: AsyncRead + Unpin> Replay<T> {
-    /// Reads until the protocol is clear, which hyper would wait for without end. Returns none if the client sends nothing.
-    async fn greeting(&mut self) -> Option<Greeting> {
-        while self.len < PREFACE.len() && self.said[..self.len] == PREFACE[..self.len] {
-            match self.stream.read(&mut self.said[self.len..]).await {
-                Ok(more) if more > 0 => self.len += more,
-                _ => return None,
-            }
-        }
-        Some(match self.said {
-            said if said == *PREFACE => Greeting::Http2,
-            [TLS_HANDSHAKE, ..] => Greeting::Tls,
-            // Every HTTP method in use is written in capital letters.
-            [first, ..] if first.is_ascii_uppercase() => Greeting::Http1,
-            _ => Greeting::Garbage,
-        })
-    }
-}
-
-impl<T: AsyncRead + Unpin> AsyncRead for Replay<T> {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        if self.at == self.len {
-            return Pin::new(&mut self.stream).poll_read(context, into);
-        }
-        let end = self.len.min(self.at + into.remaining());
-        into.put_slice(&self.said[self.at..end]);
-        self.at = end;
-        Poll::Ready(Ok(()))
-    }
-}
-
-impl<T: AsyncWrite + Unpin> AsyncWrite for Replay<T> {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(context, bytes)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-        pieces: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(context, pieces)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_flush(context)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.stream).poll_shutdown(context)
-    }
-}
-
-impl Streams {
-    async fn join(self) {
-        let mut tasks = std::mem::take(&mut *self.lock());
-        while tasks.join_next().await.is_some() {}
-    }
-
-    fn lock(&self) -> MutexGuard<'_, JoinSet<()>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl<F> Executor<F> for Streams
-where
-    F: Future + Send + 'static,
-{
-    fn execute(&self, stream: F) {
-        let mut tasks = self.lock();
-        // Removes finished tasks here; otherwise a long connection would keep all of them.
-        while tasks.try_join_next().is_some() {}
-        tasks.spawn(async move {
-            stream.await;
-        });
-    }
 }

@@ -10,5 +10,6 @@ pub(crate) mod observe;
 pub(crate) mod permit;
 pub(crate) mod problem;
 pub(crate) mod router;
+mod stall;
 pub(crate) mod tls;
 mod write_timeout;

@@ -60,6 +60,6 @@ pub(crate) fn acceptor(identity: &CertificateFiles) -> Result<TlsAcceptor, TlsEr
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
         .with_single_cert(certificates, private)?;
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
+    config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
     Ok(TlsAcceptor::from(Arc::new(config)))
 }
