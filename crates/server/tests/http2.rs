@@ -38,6 +38,8 @@ async fn start(database: &Database, directory: &str) -> Result<Handle> {
     Ok(server)
 }
 
+type Headers<'a> = &'a [(&'a str, &'a str)];
+
 /// Connects without a negotiation.
 async fn connect(
     address: SocketAddr,
@@ -57,7 +59,7 @@ async fn send(
     sender: &SendRequest<Empty<Bytes>>,
     authority: &str,
     path: &str,
-    headers: &[(&str, &str)],
+    headers: Headers<'_>,
 ) -> Result<(StatusCode, Value)> {
     let mut request = Request::get(format!("http://{authority}{path}"));
     for (name, value) in headers {
@@ -104,7 +106,7 @@ async fn the_authority_is_the_host() -> Result<()> {
     let (own, port) = (address.to_string(), address.port());
     let (origin, evil) = (format!("http://{own}"), format!("evil.example:{port}"));
     let evil_origin = format!("http://{evil}");
-    let cases: [(&str, &[(&str, &str)], u16); 6] = [
+    let cases: [(&str, Headers<'_>, u16); 6] = [
         (&own, &[], 200),
         (&own, &[("origin", &origin), ("sec-fetch-site", "same-origin")], 200),
         (&own, &[("origin", &evil_origin)], 403),
