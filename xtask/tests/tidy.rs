@@ -11,6 +11,8 @@ mod code;
 mod guards;
 #[path = "tidy/planted.rs"]
 mod planted;
+#[path = "tidy/search.rs"]
+mod search;
 #[path = "tidy/type_names.rs"]
 mod type_names;
 #[path = "tidy/words.rs"]
@@ -136,6 +138,11 @@ fn dependencies_point_down() {
 #[test]
 fn rooms_do_not_import_each_other() {
     check(circles::check);
+}
+
+#[test]
+fn a_search_by_everyday_words_finds_the_place() {
+    check(search::check);
 }
 
 #[test]

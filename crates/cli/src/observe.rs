@@ -13,7 +13,7 @@ pub(crate) fn config(
 ) -> Result<Exit, Exit> {
     let args::Config::Check(args) = args;
     let configured = configuration::read(args, environment, terminal)?;
-    server::check(&configured.config).map_err(|error| terminal.refuse(&error))?;
+    server::validate(&configured.config).map_err(|error| terminal.refuse(&error))?;
     for note in &configured.config.telemetry.plan.notes {
         terminal.line(&format!("note: {note}"));
     }

@@ -1,6 +1,6 @@
 //! Ownership of runs, and the writes of an owner.
 //!
-//! `take.rs` leases a run to one worker and increments its epoch. Every later write names the run and the epoch, and finds no row
+//! `lease_runs.rs` leases a run to one worker and increments its epoch. Every later write names the run and the epoch, and finds no row
 //! once another worker has leased the run or the verdict is stored: it fails with [`DbError::Fenced`] and has changed nothing.
 //! Each write is one statement, which also numbers its events from the counter in the run's row, so that event and change exist
 //! together or not at all.

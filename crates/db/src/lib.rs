@@ -20,19 +20,19 @@ mod history;
 mod id_key;
 mod learned;
 mod lease;
+mod lease_runs;
 mod months;
 mod provisional;
+mod queue;
 mod run;
 mod secret;
 mod secret_output;
 mod server;
 mod session;
 mod suite_run;
-mod take;
 mod test;
 mod token;
 mod trace;
-mod waiting;
 
 use std::{fmt, sync::Arc};
 
@@ -47,7 +47,9 @@ pub use document::{
 pub use error::DbError;
 pub use history::{ListedRun, RunFilter};
 pub use lease::RunCompletion;
+pub use lease_runs::{DamagedRun, LeaseRequest, RunLease, RunLeases};
 pub use months::{Keep, MaintenanceReport};
+pub use queue::QueuedRuns;
 pub use run::{IdempotencyKey, NewRun, RunAcceptance, RunVars, Starter, State, StoredRun};
 pub use secret::SecretKeys;
 pub use secret_output::SecretValues;
@@ -56,11 +58,9 @@ pub use session::SessionPage;
 pub use suite_run::{
     NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteLease, SuiteOutcome, SuiteStep,
 };
-pub use take::{DamagedRun, LeaseRequest, RunLease, RunLeases};
 pub use test::{NewTest, StoredTest};
 pub use token::{NewToken, PersonId, StoredToken, TokenKind};
 pub use trace::OtlpTrace;
-pub use waiting::QueuedRuns;
 
 static MIGRATIONS: Migrator = sqlx::migrate!();
 

@@ -10,7 +10,6 @@ mod id;
 mod judgement;
 mod kind;
 mod learned;
-mod mint;
 mod request;
 mod role;
 mod run;
@@ -19,6 +18,8 @@ mod settlement;
 mod text_mut;
 mod time;
 pub mod trace;
+mod trace_id;
+mod verdict;
 mod world;
 
 pub use analysis::{Analysis, Finding, Level, PluginAnalysis, RuleAnalysis};
@@ -27,11 +28,10 @@ pub use fault::{Fault, Faulty};
 pub use id::{InvalidId, Project, RunId, SpanId, TestId, TokenId, TraceId};
 pub use judgement::{
     AssertionJudgement, ClaimJudgement, DecisionBasis, Judgement, OutputValue, Place, SpanEvidence,
-    SpecJudgement, TreeSpan, Verdict,
+    SpecJudgement, TreeSpan,
 };
 pub use kind::{DocumentKind, UnknownKind};
 pub use learned::{AbsentParents, LearnedProfile, LearnedService, LearnedTest};
-pub use mint::{InvalidKey, Key, KeyRing};
 pub use request::{
     Answer, Body, Command, ExecRequest, Exit, HttpRequest, Identity, NoAnswer, NoAnswerKind,
     Propagator, Request, Response, Tls, Verify,
@@ -46,4 +46,6 @@ pub use settlement::{
 pub use text_mut::TextMut;
 pub use time::Timestamp;
 pub use trace::Trace;
+pub use trace_id::{InvalidKey, Key, KeyRing};
+pub use verdict::Verdict;
 pub use world::World;

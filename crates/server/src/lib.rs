@@ -14,15 +14,15 @@ mod http;
 mod ingest;
 mod live;
 mod plant;
+mod shutdown;
 mod start_error;
 mod startup;
 mod subjects;
 mod telemetry;
 mod worker;
 
-use std::{net::SocketAddr, path::PathBuf, sync::Arc, time::Duration};
+use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
-use ::telemetry::Report;
 use db::Db;
 use drivers::{
     connections, receiver,
@@ -61,12 +61,6 @@ use startup::DbStartup;
 use telemetry::{calls::Watch, own_endpoint::refuse_own_endpoints};
 use worker::state::{RunState, Worker};
 
-/// The shutdown timeout of requests and active runs.
-const SHUTDOWN_MAX: Duration = Duration::from_secs(15);
-/// The timeout for sending queued telemetry at shutdown. The rest stays on disk for the next start.
-const TELEMETRY_MAX: Duration = Duration::from_secs(5);
-/// The timeout for aborted tasks and connections to end.
-const REST_MAX: Duration = Duration::from_secs(5);
 /// The minimum number of threads for computations.
 const COMPUTE_MIN: usize = 4;
 /// A running server.
@@ -184,9 +178,9 @@ fn receiver_name(config: &Config) -> String {
 
 /// Refuses a configuration that cannot work, as far as that can be checked without a start: reads every file that it
 /// names.
-pub fn check(config: &Config) -> Result<(), StartError> {
+pub fn validate(config: &Config) -> Result<(), StartError> {
     fits(config)?;
-    ::telemetry::check(&config.telemetry.plan, &config.telemetry.roles(), &host())
+    ::telemetry::validate(&config.telemetry.plan, &config.telemetry.roles(), &host())
         .map_err(TelemetryError::from)?;
     provided(config)?;
     Ok(())
@@ -354,37 +348,6 @@ impl Handle {
     /// Completes when the server is ready.
     pub fn ready(&self) -> impl Future<Output = ()> + use<> {
         self.opening.clone().opened()
-    }
-
-    /// Shuts down: stops leasing runs, waits for active runs, sends queued telemetry, and returns a report of it.
-    pub async fn shutdown(mut self) -> Report {
-        self.stop.cancel();
-        let ended = async { while self.tasks.join_next().await.is_some() {} };
-        if tokio::time::timeout(SHUTDOWN_MAX, ended).await.is_err() {
-            tracing::warn!("requests or runs that would not end are cut off");
-            // Not awaited yet: only the end of telemetry releases a task that a full buffer blocks.
-            self.tasks.abort_all();
-        }
-        self.receiver.shutdown().await;
-        self.keeping.shutdown().await;
-        let [_, calm_db] = &self.dbs;
-        self.peers.leave(calm_db).await;
-        let telemetry = self.telemetry;
-        // It waits for its exporters and blocks its thread meanwhile.
-        let report = tokio::task::spawn_blocking(move || telemetry.shutdown(TELEMETRY_MAX)).await;
-        let rest = async {
-            while self.tasks.join_next().await.is_some() {}
-            for db in &self.dbs {
-                db.close().await;
-            }
-        };
-        if tokio::time::timeout(REST_MAX, rest).await.is_err() {
-            tracing::warn!("a part of the server would not end");
-        }
-        report.unwrap_or_else(|error| {
-            tracing::error!(%error, "telemetry could not be shut down");
-            Report::default()
-        })
     }
 }
 

@@ -237,7 +237,7 @@ async fn a_run_that_ended_two_workers_ends_as_inconclusive() -> Result<()> {
             runs_reserved: 0,
             host_reserved: 0,
         };
-        let took = record.take(&taking).await?;
+        let took = record.lease_runs(&taking).await?;
         assert_eq!(took.runs.first().context("it waits")?.epoch, epoch);
     }
     record.close().await;

@@ -38,7 +38,7 @@ mod watch;
 pub use counts::{Counts, Report};
 pub use exporter::StartError;
 pub use host::{Host, Notice, Topic, suppress_this_thread};
-pub use life::{Telemetry, To, check};
+pub use life::{Telemetry, To, validate};
 pub use plan::Roles;
 pub use probe::{Probe, probe};
 pub use span::{FinishedSpan, ParentState};

@@ -267,7 +267,7 @@ impl Drop for Telemetry {
 }
 
 /// Checks whether a plan can be applied: reads the files that its exporters name, and starts nothing.
-pub fn check(plan: &Plan, roles: &Roles, host: &Host) -> Result<(), StartError> {
+pub fn validate(plan: &Plan, roles: &Roles, host: &Host) -> Result<(), StartError> {
     let reader = Reader::new();
     let active = active(plan, roles)?;
     active.iter().try_for_each(|(plan, own)| Change::prepare(plan, *own, host, &reader).map(drop))

@@ -5,7 +5,7 @@ use std::fs;
 use crate::{
     FILE_LINES_MAX, circles,
     guards::{self, Guard},
-    type_names, words,
+    search, type_names, words,
     workspace::Workspace,
 };
 
@@ -54,6 +54,34 @@ fn a_type_without_a_name_of_its_own() {
         &[],
     );
     check("#[cfg(test)]\nmod tests {\n    struct Told;\n}\n", &[]);
+}
+
+#[test]
+fn a_word_that_leads_elsewhere() {
+    let check = |page: &str, expected: &[&str]| {
+        let files = [
+            ("CONTRIBUTING.md", page),
+            ("crates/db/src/cache.rs", "struct CachedRow;\nfn read() {}\n"),
+            ("crates/db/src/rows.rs", "// cache\nfn cache_rows() {}\n"),
+            ("crates/db/src/names.rs", "fn cache() {}\nstruct NameCache;\n"),
+            ("crates/db/src/kept.rs", "struct Known;\n"),
+        ];
+        check(search::check, &[("db", "")], &files, expected);
+    };
+    let page = |file: &str| {
+        format!(
+            "# A\n\n## Find your way by search\n\n| word | file |\n| --- | --- |\n| cache | `{file}` |\n"
+        )
+    };
+    check("# A\n", &["CONTRIBUTING.md: no table of words under `## Find your way by search`"]);
+    check(
+        &page("crates/db/src/kept.rs"),
+        &[
+            "CONTRIBUTING.md: a search for `cache` does not lead to crates/db/src/kept.rs, but to: crates/db/src/cache.rs (4), \
+           crates/db/src/names.rs (2), crates/db/src/rows.rs (1)",
+        ],
+    );
+    check(&page("crates/db/src/names.rs"), &[]);
 }
 
 #[test]

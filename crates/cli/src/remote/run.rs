@@ -33,7 +33,7 @@ use crate::{
     documents::read,
     exit::Exit,
     reports::Reports,
-    run::{self, Agenda, JOBS, Line, ProgressLevel, Signals},
+    run::{self, JOBS, Line, ProgressLevel, Schedule, Signals},
     terminal::Terminal,
 };
 
@@ -124,7 +124,7 @@ async fn run_all(
     })?;
     let server = connect_as(args.server.as_deref(), &args.identity, environment, terminal)?;
     let (items, beside) = run::items(args, terminal)?;
-    let cases = Agenda::new(&items, 1);
+    let cases = Schedule::new(&items, 1);
     let (names, tests): (Vec<_>, Vec<_>) =
         cases.cases().iter().map(|case| (case.name.clone(), case.test.plan.id.clone())).unzip();
     reports.expect(names.len());

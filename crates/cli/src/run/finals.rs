@@ -7,8 +7,8 @@ use model::{Outcome, Verdict};
 use runner::FinalRun;
 
 use super::{
-    agenda::Agenda,
     round::{Round, RoundResult},
+    schedule::Schedule,
     traces,
     watches::{Final, Try},
 };
@@ -28,7 +28,7 @@ struct ReplacedVerdicts {
 /// Replaces the provisional outcomes by the final ones.
 pub(super) fn apply(
     round: &Round<'_>,
-    agenda: &Agenda,
+    schedule: &Schedule,
     ended: &mut RoundResult,
     finals: Vec<(Try, Final)>,
     reports: &mut Reports<'_>,
@@ -51,7 +51,7 @@ pub(super) fn apply(
             changes.outputs.insert(of.case, changed_outputs);
         }
         let FinalRun { mut outcome, trace, .. } = concluded;
-        outcome.test.clone_from(&agenda.cases()[of.case].name);
+        outcome.test.clone_from(&schedule.cases()[of.case].name);
         if let Some(superseded) = &outcome.superseded {
             changes.replaced.insert(of.case, superseded.verdict);
             round.terminal.line(&format!(
@@ -63,7 +63,7 @@ pub(super) fn apply(
         ended.cases.insert(of.case, outcome.verdict.into());
         reports.replace(of.case, outcome, trace.as_deref());
     }
-    changes.doubt(agenda, ended, reports);
+    changes.doubt(schedule, ended, reports);
 }
 
 /// Makes cases with only a provisional verdict inconclusive: the command was interrupted before the verdict was final.
@@ -80,7 +80,7 @@ pub(super) fn interrupt(
 
 impl ReplacedVerdicts {
     /// Makes all cases inconclusive that depended on a superseded verdict.
-    fn doubt(&self, agenda: &Agenda, ended: &mut RoundResult, reports: &mut Reports<'_>) {
+    fn doubt(&self, schedule: &Schedule, ended: &mut RoundResult, reports: &mut Reports<'_>) {
         for case in &self.retried {
             let why = "it was tried again because of a verdict that spans replaced later, so that nobody knows whether the \
                        last try was needed: raise `settle.flush`, or name in `settle.expect` what comes late";
@@ -90,20 +90,20 @@ impl ReplacedVerdicts {
             let why = format!(
                 "it was started with {} of `{}` before spans changed that: name in `settle.expect` what comes late there",
                 names.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "),
-                agenda.cases()[*case].name
+                schedule.cases()[*case].name
             );
-            for dependent in agenda.dependents(*case) {
+            for dependent in schedule.dependents(*case) {
                 leave_open(dependent, &why, ended, reports);
             }
         }
         for (case, before) in &self.replaced {
-            let name = &agenda.cases()[*case].name;
+            let name = &schedule.cases()[*case].name;
             let why = format!(
                 "it was started or left out because `{name}` had {}, which spans replaced later: name in `settle.expect` \
                  what comes late there",
                 before.as_str()
             );
-            for dependent in agenda.dependents(*case) {
+            for dependent in schedule.dependents(*case) {
                 leave_open(dependent, &why, ended, reports);
             }
             if ended.stopped_by == Some(*case) && ended.cases.get(case) == Some(&Exit::Passed) {
@@ -113,7 +113,7 @@ impl ReplacedVerdicts {
                 );
                 ended.exits.push(Exit::Inconclusive);
                 for left in std::mem::take(&mut ended.left) {
-                    let name = agenda.cases()[left].name.clone();
+                    let name = schedule.cases()[left].name.clone();
                     reports.add_at(left, Outcome::open(name, why.clone()), None);
                     ended.cases.insert(left, Exit::Inconclusive);
                 }

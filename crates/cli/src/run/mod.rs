@@ -1,10 +1,9 @@
 //! `run`: runs tests against a system, with only this process.
 //!
-//! [`Session`] has the receiver, the triggers and the system if we start it; [`agenda`] schedules the cases, [`round`] runs
+//! [`Session`] has the receiver, the triggers and the system if we start it; [`schedule`] schedules the cases, [`round`] runs
 //! them, N at a time. [`state`] stores the learned profile and the failed tests. Deliberately absent: the execution of a run
 //! (`runner`), the formats of reports (`report`), and servers (`remote`).
 
-mod agenda;
 mod changes;
 mod environment;
 mod finals;
@@ -15,6 +14,7 @@ mod process;
 mod progress;
 mod ready;
 mod round;
+mod schedule;
 mod session;
 mod signals;
 pub(crate) mod state;
@@ -42,12 +42,12 @@ use crate::{
     terminal::Terminal,
     variables,
 };
-pub(crate) use agenda::Agenda;
 use changes::FileWatcher;
 use environment::{BATCH_DELAY, environment};
 pub(crate) use progress::{Line, ProgressLevel, words};
 pub(crate) use round::JOBS;
 use round::Round;
+pub(crate) use schedule::Schedule;
 pub(crate) use session::Open;
 use session::Session;
 pub(crate) use signals::Signals;
@@ -149,11 +149,11 @@ impl Rounds<'_> {
                 Arc::clone(self.session.insert(opened))
             }
         };
-        let mut agenda = Agenda::new(&items, args.pace.repeat.unwrap_or(1));
-        reports.expect(agenda.cases().len());
+        let mut schedule = Schedule::new(&items, args.pace.repeat.unwrap_or(1));
+        reports.expect(schedule.cases().len());
         let telling = telling(args);
         let round = Round { session: &session, args, vars: &vars, telling, terminal };
-        let mut ended = round.run(&mut agenda, reports, signals).await;
+        let mut ended = round.run(&mut schedule, reports, signals).await;
         if !ended.is_interrupted() {
             ended.exits.extend(linger(&mut ended.watches, telling, terminal, signals).await);
         }
@@ -165,9 +165,9 @@ impl Rounds<'_> {
             finals::interrupt(&watches.abort().await, &mut ended, reports);
         } else {
             let concluded = watches.end().await;
-            finals::apply(&round, &agenda, &mut ended, concluded, reports);
+            finals::apply(&round, &schedule, &mut ended, concluded, reports);
         }
-        keep(&session, &items, &ended.items(&agenda), terminal).await;
+        keep(&session, &items, &ended.items(&schedule), terminal).await;
         let exit = ended.exit();
         if exit != Exit::Passed {
             show_output(&round);
@@ -266,7 +266,7 @@ pub(crate) fn items(
     }
     if let Some(part) = args.selection.shard {
         let all = items.len();
-        items = agenda::shard(items, part);
+        items = schedule::shard(items, part);
         if items.is_empty() {
             terminal.line(&format!(
                 "nothing to run: there are {} parts, and only {}",

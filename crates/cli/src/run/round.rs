@@ -14,9 +14,9 @@ use tokio::{
 };
 
 use super::{
-    agenda::Agenda,
     ports::ResponseNotifier,
     progress::{Line, ProgressLevel},
+    schedule::Schedule,
     session::{Session, SessionError},
     signals::Signals,
     system::{RunningSystem, SystemError},
@@ -65,7 +65,7 @@ const WAITING_BYTES_MAX: usize = 256 << 20;
 /// An active round.
 struct ActiveRound<'a, 'r> {
     round: &'a Round<'a>,
-    agenda: &'a mut Agenda,
+    schedule: &'a mut Schedule,
     reports: &'a mut Reports<'r>,
     running: JoinSet<CaseResult>,
     cases: HashMap<Id, usize>,
@@ -103,8 +103,8 @@ impl RoundResult {
     }
 
     /// Returns the items that were run, each with whether all of its cases passed.
-    pub(super) fn items(&self, agenda: &Agenda) -> BTreeMap<usize, bool> {
-        let item = |case: &usize| agenda.cases()[*case].item;
+    pub(super) fn items(&self, schedule: &Schedule) -> BTreeMap<usize, bool> {
+        let item = |case: &usize| schedule.cases()[*case].item;
         let mut items = BTreeMap::new();
         for (case, exit) in &self.cases {
             *items.entry(item(case)).or_insert(true) &= *exit == Exit::Passed;
@@ -125,13 +125,13 @@ impl Round<'_> {
     /// Runs all cases, or as many as the flags and the signals allow.
     pub(super) async fn run(
         &self,
-        agenda: &mut Agenda,
+        schedule: &mut Schedule,
         reports: &mut Reports<'_>,
         signals: &mut Signals,
     ) -> RoundResult {
         let mut going = ActiveRound {
             round: self,
-            agenda,
+            schedule,
             reports,
             running: JoinSet::new(),
             cases: HashMap::new(),
@@ -196,7 +196,7 @@ impl ActiveRound<'_, '_> {
     /// Starts the system before the first test, so that the duration of a test excludes it.
     async fn begin(&mut self, signals: &mut Signals) {
         let Round { session, vars, .. } = self.round;
-        let cases = self.agenda.cases();
+        let cases = self.schedule.cases();
         let target = cases.iter().find_map(|case| session.target(&case.test.plan, vars));
         tokio::select! {
             begun = session.begin(target) => match begun {
@@ -222,7 +222,7 @@ impl ActiveRound<'_, '_> {
         for case in tried {
             self.no_run(case, "the run was stopped".to_owned());
         }
-        let rest = (0..self.agenda.cases().len()).filter(|case| !self.told.contains(case));
+        let rest = (0..self.schedule.cases().len()).filter(|case| !self.told.contains(case));
         self.ended.left = rest.collect();
         if !self.ended.left.is_empty() {
             let rest = crate::discovery::tests(self.ended.left.len());
@@ -232,12 +232,12 @@ impl ActiveRound<'_, '_> {
 
     /// Starts cases while the limits allow it.
     fn fill(&mut self) {
-        while let Some((case, why)) = self.agenda.skipped() {
-            let outcome = Outcome::open(self.agenda.cases()[case].name.clone(), why);
+        while let Some((case, why)) = self.schedule.skipped() {
+            let outcome = Outcome::open(self.schedule.cases()[case].name.clone(), why);
             self.tell(case, outcome, None);
         }
         while !self.is_stopped && self.has_room() {
-            let Some(case) = self.agenda.start() else { return };
+            let Some(case) = self.schedule.start() else { return };
             self.spawn(case);
         }
     }
@@ -253,17 +253,17 @@ impl ActiveRound<'_, '_> {
     /// `--drain`, since a drained command belongs to its test, and for a step of a suite, which keeps its turn.
     fn told_when_answered(&self, case: usize) -> Option<ResponseNotifier> {
         let is_in_turn = self.round.jobs() == 1 || self.round.args.system.drain;
-        let is_apart = !is_in_turn && !self.agenda.is_step(case);
+        let is_apart = !is_in_turn && !self.schedule.is_step(case);
         is_apart.then(|| ResponseNotifier { case, to: self.answered.0.clone() })
     }
 
     fn spawn(&mut self, case: usize) {
-        let vars = self.agenda.vars(case, self.round.vars);
-        let is_step = self.agenda.is_step(case);
+        let vars = self.schedule.vars(case, self.round.vars);
+        let is_step = self.schedule.is_step(case);
         let Round { session, args, telling, terminal, .. } = self.round;
         let (session, terminal, telling) = (Arc::clone(session), (*terminal).clone(), *telling);
         let folder = args.output.traces.clone();
-        let of = &self.agenda.cases()[case];
+        let of = &self.schedule.cases()[case];
         let (name, plan) = (of.name.clone(), Arc::clone(&of.test.plan));
         let answered = self.told_when_answered(case);
         let handle = self.running.spawn(async move {
@@ -309,7 +309,7 @@ impl ActiveRound<'_, '_> {
             }
             Err(SessionError::System(error)) => self.no_run(case, error.to_string()),
             // A variable that an earlier step did not set is no error of the document.
-            Err(SessionError::Run(RunError::Resolve(error))) if self.agenda.has_needs(case) => {
+            Err(SessionError::Run(RunError::Resolve(error))) if self.schedule.has_needs(case) => {
                 self.no_run(case, error.to_string());
             }
             Err(SessionError::File(error)) => self.refuse(case, &error),
@@ -326,7 +326,7 @@ impl ActiveRound<'_, '_> {
         let FinishedRun { mut outcome, watch, seen, trace, .. } = finished;
         let verdict = outcome.verdict;
         self.round.session.learn(&seen);
-        outcome.test.clone_from(&self.agenda.cases()[case].name);
+        outcome.test.clone_from(&self.schedule.cases()[case].name);
         let mut earlier = self.tried.remove(&case).map_or_else(Vec::new, RetryState::verdicts);
         let retries = self.round.args.pace.retries.unwrap_or(0) as usize;
         let is_repeated = verdict != Verdict::Passed && earlier.len() < retries && !self.is_stopped;
@@ -334,7 +334,7 @@ impl ActiveRound<'_, '_> {
             outcome.earlier.clone_from(&earlier);
         }
         if let Some(watch) = watch {
-            let plan = Arc::clone(&self.agenda.cases()[case].test.plan);
+            let plan = Arc::clone(&self.schedule.cases()[case].test.plan);
             let of = Try { case, plan, is_repeated };
             let run = JudgedRun {
                 watch,
@@ -355,19 +355,19 @@ impl ActiveRound<'_, '_> {
             self.tried.insert(case, RetryState { outcome, trace, earlier });
             return self.spawn(case);
         }
-        self.agenda.end(case, verdict, outputs);
+        self.schedule.end(case, verdict, outputs);
         self.tell(case, outcome, trace.as_deref());
     }
 
     /// Reports a case that could not be run: if this was a retry, the outcome of the last run stays.
     fn no_run(&mut self, case: usize, why: String) {
         let Some(RetryState { mut outcome, trace, earlier }) = self.tried.remove(&case) else {
-            let outcome = Outcome::open(self.agenda.cases()[case].name.clone(), why);
+            let outcome = Outcome::open(self.schedule.cases()[case].name.clone(), why);
             return self.tell(case, outcome, None);
         };
         outcome.earlier = earlier;
         outcome.reasons.push(format!("it was not tried again: {why}"));
-        self.agenda.end(case, outcome.verdict, Vec::new());
+        self.schedule.end(case, outcome.verdict, Vec::new());
         self.tell(case, outcome, trace.as_deref());
     }
 
@@ -375,21 +375,21 @@ impl ActiveRound<'_, '_> {
     fn tell(&mut self, case: usize, outcome: Outcome, trace: Option<&Trace>) {
         let verdict = outcome.verdict;
         if outcome.run_id.is_none() {
-            self.agenda.end(case, verdict, Vec::new());
+            self.schedule.end(case, verdict, Vec::new());
         }
         self.reports.add_at(case, outcome, trace);
         self.note(case, verdict.into());
     }
 
     fn refuse(&mut self, case: usize, error: &impl model::Faulty) {
-        let name = &self.agenda.cases()[case].name;
+        let name = &self.schedule.cases()[case].name;
         self.round.terminal.line(&format!("error: {name}: {error}"));
         if self.tried.contains_key(&case) {
             self.ended.exits.push(error.fault().into());
             return self.no_run(case, error.to_string());
         }
         self.reports.refuse_at(case, name, error.to_string());
-        self.agenda.end(case, Verdict::Inconclusive, Vec::new());
+        self.schedule.end(case, Verdict::Inconclusive, Vec::new());
         self.note(case, error.fault().into());
     }
 

@@ -95,7 +95,7 @@ impl Scratch {
     /// Leases up to `runs_max` runs, with at most `host_max` active runs against one host.
     pub(crate) async fn take_many(&self, runs_max: usize, host_max: usize) -> RunLeases {
         let taking = LeaseRequest { runs_max, host_max, ..taking("worker", LEASE) };
-        self.db.take(&taking).await.expect("asked")
+        self.db.lease_runs(&taking).await.expect("asked")
     }
 }
 
@@ -105,7 +105,7 @@ pub(crate) async fn take(
     worker: &str,
     lease: Duration,
 ) -> Result<Option<RunLease>, DbError> {
-    let took = db.take(&taking(worker, lease)).await?;
+    let took = db.lease_runs(&taking(worker, lease)).await?;
     assert_eq!(took.damaged, [], "nothing is damaged");
     Ok(took.runs.into_iter().next())
 }

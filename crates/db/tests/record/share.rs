@@ -125,7 +125,7 @@ fn runs_that_hang_leave_slots_and_hosts_to_other_projects() {
                 let rest = scratch::taking("w", LEASE);
                 let taking =
                     LeaseRequest { runs_max, host_max, runs_reserved, host_reserved, ..rest };
-                scratch.db.take(&taking).await.expect("asked").runs
+                scratch.db.lease_runs(&taking).await.expect("asked").runs
             };
             assert_eq!(take(16).await.len(), 14, "{host}: all but those that are reserved");
             assert!(take(2).await.is_empty(), "{host}: who has many gets none of these");
@@ -143,7 +143,7 @@ fn a_run_of_a_dead_worker_comes_first_and_counts_once() {
     scratch::with(|scratch| async move {
         queue(&scratch, "one", "slow:80", 0..3).await;
         let dead = LeaseRequest { runs_max: 1, host_max: 1, ..scratch::taking("w", NO_LEASE) };
-        let dead = scratch.db.take(&dead).await.expect("asked").runs.remove(0);
+        let dead = scratch.db.lease_runs(&dead).await.expect("asked").runs.remove(0);
         let again = scratch.take_many(5, 1).await.runs;
         let first: Vec<_> = again.iter().map(|run| (run.run_id, run.epoch)).collect();
         assert_eq!(first[0], (dead.run_id, 2), "it waited longest");
@@ -173,7 +173,7 @@ fn however_many_take_at_once_the_bound_holds_and_each_run_has_one_owner() {
                 };
                 let (began, mut ended) = (Instant::now(), Vec::new());
                 while open.load(Ordering::SeqCst) > 0 && began.elapsed() < ALL_MAX {
-                    for run in scratch.db.take(&taking).await.expect("asked").runs {
+                    for run in scratch.db.lease_runs(&taking).await.expect("asked").runs {
                         let running =
                             "select count(*) from runs where epoch > 0 and verdict is null";
                         let running =

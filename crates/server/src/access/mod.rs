@@ -1,8 +1,8 @@
 //! Authentication and authorization of callers.
 //!
 //! A program sends a token, and a browser sends a session cookie; [`Access::at_once`] and [`Access::ask`] return the caller.
-//! [`table`] lists what each route requires. The middleware of the API (`api/guard.rs`) checks a caller against it; no handler
-//! does. [`token`] defines tokens and how they are stored, [`oidc`] the login of people, [`login_cookie`] and [`session`] their
+//! [`table`] lists what each route requires. The middleware of the API (`http/guard.rs`) checks a caller against it; no handler
+//! does. [`token`] defines tokens and how they are stored, [`token_cache`] caches them, [`oidc`] the login of people, [`login_cookie`] and [`session`] their
 //! cookies, [`rate_limit`] the rate limits, [`failures`] which failed logins the audit log has.
 //!
 //! Deliberately absent: permissions on single documents, and passwords.
@@ -11,19 +11,14 @@ pub(crate) mod bootstrap;
 pub(crate) mod failures;
 pub(crate) mod login_cookie;
 pub(crate) mod oidc;
+pub(crate) mod proxies;
 pub(crate) mod rate_limit;
 pub(crate) mod session;
 pub(crate) mod table;
 pub(crate) mod token;
+mod token_cache;
 
-pub(crate) mod proxies;
-
-use std::{
-    collections::HashMap,
-    net::IpAddr,
-    sync::{Arc, Mutex, PoisonError},
-    time::Duration,
-};
+use std::{net::IpAddr, sync::Arc, time::Duration};
 
 use db::{Db, DbError, PersonId, Starter, StoredToken, TokenKind};
 use drivers::{
@@ -33,19 +28,19 @@ use drivers::{
 use model::{Project, Role, Timestamp, TokenId, World};
 use tokio::time::Instant;
 
-use self::{failures::LoginFailures, oidc::Oidc, rate_limit::RateLimiter, token::Hash};
+use self::{
+    failures::LoginFailures,
+    oidc::Oidc,
+    rate_limit::RateLimiter,
+    token_cache::{CachedToken, TokenCache},
+};
 use crate::{
     access::proxies::TrustedProxies,
     config::{self, Limits, Mode},
 };
 
-/// How long a valid token stays cached without a database query. A token that was revoked on another server may still be
-/// used here for this long.
-const KNOWN_FOR: Duration = Duration::from_secs(5);
 /// The minimum interval between two writes of a session's last-seen time.
 const SEEN_EVERY: Duration = Duration::from_secs(60);
-/// The maximum number of cached tokens.
-const KNOWN_MAX: usize = 4096;
 
 /// Authenticates callers and limits their request rates.
 #[derive(Debug)]
@@ -55,7 +50,7 @@ pub(crate) struct Access {
     /// The identity provider for logins.
     pub(crate) oidc: Option<Oidc>,
     world: World,
-    known: Mutex<HashMap<Hash, CachedToken>>,
+    cache: TokenCache,
     /// The rate limit for each caller.
     pub(crate) callers: RateLimiter<RateKey>,
     /// The rate limit for all callers of a project.
@@ -113,14 +108,6 @@ impl From<DbError> for Unknown {
     }
 }
 
-/// A token that was valid when the database was last queried.
-#[derive(Clone, Debug)]
-struct CachedToken {
-    token: StoredToken,
-    kind: TokenKind,
-    asked: Instant,
-}
-
 impl Caller {
     /// Returns the caller of every request when authentication is off.
     pub(crate) fn anyone() -> Self {
@@ -161,7 +148,7 @@ impl Access {
             mode: config.mode,
             oidc: config.oidc.map(Oidc::new),
             world,
-            known: Mutex::default(),
+            cache: TokenCache::default(),
             callers: RateLimiter::new(limits.requests_per_second_max),
             projects: RateLimiter::new(limits.project_requests_per_second_max),
             strangers: RateLimiter::new(STRANGERS_PER_SECOND_MAX),
@@ -176,7 +163,7 @@ impl Access {
     ) -> Option<Result<Caller, Unknown>> {
         // A text that does not look like a token costs no query.
         let Some(hash) = token::hash(shown) else { return Some(Err(Unknown::Nobody)) };
-        let known = self.remembered(kind, &hash)?;
+        let known = self.cache.get(kind, &hash)?;
         let is_good = known.expires_at > self.world.now();
         Some(if is_good { Ok(known.into()) } else { Err(Unknown::Nobody) })
     }
@@ -193,26 +180,20 @@ impl Access {
         let now = self.world.now();
         // A guessed token costs a query each time; a valid token gets its count in the rate limit back. A token that was valid
         // before is no guess, so the guesses of other clients do not lock its owner out.
-        if !self.has_been_good(kind, &hash) {
+        if !self.cache.contains(kind, &hash) {
             self.strangers.count(peer).map_err(Unknown::Guesses)?;
         }
         let asked = Instant::now();
         let Some(token) = db.token(kind, &hash, now).await? else {
             // The token was valid before and is not any more: from now on it counts as a guess.
-            self.known.lock().unwrap_or_else(PoisonError::into_inner).remove(&hash);
+            self.cache.remove(&hash);
             return Err(Unknown::Nobody);
         };
         self.strangers.give_back(&peer);
         if kind == TokenKind::Session {
             seen(db, &token, now).await;
         }
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        if known.len() >= KNOWN_MAX {
-            known.retain(|_, known| known.asked.elapsed() < KNOWN_FOR);
-        }
-        if known.len() < KNOWN_MAX {
-            known.insert(hash, CachedToken { token: token.clone(), kind, asked });
-        }
+        self.cache.insert(hash, CachedToken { token: token.clone(), kind, asked });
         Ok(token.into())
     }
 
@@ -227,20 +208,7 @@ impl Access {
 
     /// Removes a revoked token from the cache.
     pub(crate) fn forget(&self, id: TokenId) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.retain(|_, known| known.token.id != id);
-    }
-
-    /// Whether this token was valid not long ago, and may still be.
-    fn has_been_good(&self, kind: TokenKind, hash: &Hash) -> bool {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        known.get(hash).is_some_and(|known| known.kind == kind)
-    }
-
-    fn remembered(&self, kind: TokenKind, hash: &Hash) -> Option<StoredToken> {
-        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = known.get(hash).filter(|known| known.kind == kind)?;
-        (known.asked.elapsed() < KNOWN_FOR).then(|| known.token.clone())
+        self.cache.forget(id);
     }
 }
 

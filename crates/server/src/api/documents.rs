@@ -197,7 +197,7 @@ async fn apply(
 ) -> Result<Json<ApplyResult>, Problem> {
     if is_planted(Plant::RejectedIsAsked) {
         let RequestContext { app, context, .. } = &heard;
-        app.watch.db(*context, Call("SELECT", "documents"), app.db.waiting()).await?;
+        app.watch.db(*context, Call("SELECT", "documents"), app.db.queue()).await?;
     }
     let (kept, notices, file) = read_file(&heard, &putting.project, body, putting.file).await?;
     let applied = keep(&heard, kept, (&putting.project, &file, Precondition::Anything)).await?;

@@ -181,7 +181,7 @@ impl Telemetry {
         self.metrics.show_waiting(&waiting);
         async move {
             while stop.run_until_cancelled(sleep(WAITING_POLL)).await.is_some() {
-                let known = timeout(WAITING_POLL, db.waiting()).await.ok().and_then(Result::ok);
+                let known = timeout(WAITING_POLL, db.queue()).await.ok().and_then(Result::ok);
                 let known = known.map(|it| (it.runs, metrics::age(it.oldest, world.now())));
                 *waiting.lock().unwrap_or_else(PoisonError::into_inner) = known;
             }

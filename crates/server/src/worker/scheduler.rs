@@ -135,7 +135,7 @@ async fn take(
         runs_reserved: worker.config.runs_max / RESERVED_PART,
         host_reserved: worker.config.host_max as usize / RESERVED_PART,
     };
-    let took = worker.db.take(&taking).await.unwrap_or_else(|error| {
+    let took = worker.db.lease_runs(&taking).await.unwrap_or_else(|error| {
         tracing::warn!(%error, "no run can be taken; trying again");
         RunLeases::default()
     });

@@ -26,10 +26,10 @@ use tokio::{
 };
 
 use super::{
-    super::network::{NetworkRefusal, Networks},
     proxy::Proxy,
     tls::{Client, Trust},
 };
+use crate::trigger::network::{NetworkRefusal, Networks};
 
 /// A bidirectional byte stream.
 pub(super) trait Stream: AsyncRead + AsyncWrite + Send + Unpin {}

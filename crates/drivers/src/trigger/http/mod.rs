@@ -12,8 +12,8 @@
 
 mod connect;
 mod converse;
-mod hop;
 mod proxy;
+mod redirect;
 mod tls;
 
 use std::time::Duration;
@@ -26,8 +26,8 @@ use tokio::time::Instant;
 use self::{
     connect::{ConnectError, Names, Target, Way, connect},
     converse::{TimedResponse, converse},
-    hop::Hop,
     proxy::Proxies,
+    redirect::Hop,
     tls::Trust,
 };
 use super::{AnswerHold, Networks, SendPermit, TriggerConfig, TriggerError, TriggerLimits};

@@ -2,7 +2,7 @@
 
 use source::did_you_mean;
 
-use super::{Parser, Root, Stop, check::is_duration};
+use super::{Parser, Root, Stop, validate::is_duration};
 use crate::syntax::{
     ast::{Expr, ExprKind, Property, Quantifier, ResponsePart, Subject, Summary},
     lex::{Dialect, Gap, TokenKind, is_scoped_name},

@@ -4,13 +4,13 @@
 //! any other error ends the string. Inside `span[…]` the parser recovers at the next comma or at the closing bracket.
 //! Deliberately absent: meaning, and locations in a file.
 
-mod check;
 mod hint;
 mod literal;
 mod selector;
 mod sentence;
 mod statement;
 mod summary;
+mod validate;
 mod value;
 mod word;
 

@@ -18,9 +18,10 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{
-    super::{super::network::Network, proxy::Proxy, tls::Trust},
-    ConnectError, Names, Networks, Origin, Target, Way, connect, lookup,
+use super::{ConnectError, Names, Networks, Origin, Target, Way, connect, lookup};
+use crate::trigger::{
+    http::{proxy::Proxy, tls::Trust},
+    network::Network,
 };
 
 const NAME: &str = "rebind.example";

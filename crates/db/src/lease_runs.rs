@@ -143,12 +143,12 @@ impl Db {
     ///
     /// The lease counts by the database's clock, from a time after this call began: an owner that counts by its own clock from
     /// before the call ends earlier, never later.
-    pub async fn take(&self, taking: &LeaseRequest<'_>) -> Result<RunLeases, DbError> {
+    pub async fn lease_runs(&self, taking: &LeaseRequest<'_>) -> Result<RunLeases, DbError> {
         let runs_max = i64::try_from(taking.runs_max).unwrap_or(i64::MAX);
         // Only the statement knows the epoch of the event, so it writes the event, in the form of `model::RunEvent`.
         let rows = sqlx::query_file_as!(
             LeaseRow,
-            "queries/take.sql",
+            "queries/lease_runs.sql",
             taking.worker,
             taking.lease.as_secs_f64(),
             runs_max,

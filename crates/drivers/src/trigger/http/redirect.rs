@@ -17,11 +17,11 @@ use model::{Attempt, HttpRequest};
 use url::Url;
 
 use super::{
-    super::context::propagate,
     HttpError,
     connect::{Origin, Peer, Target},
     proxy::Proxy,
 };
+use crate::trigger::context::propagate;
 
 /// Headers with credentials. They are not sent to another origin.
 const CREDENTIALS: [HeaderName; 3] = [AUTHORIZATION, COOKIE, PROXY_AUTHORIZATION];

@@ -38,7 +38,7 @@ struct SuiteRun {
 
 /// All cases to be run.
 #[derive(Debug, Default)]
-pub(crate) struct Agenda {
+pub(crate) struct Schedule {
     cases: Vec<Case>,
     suites: Vec<SuiteRun>,
     /// Cases that may start, in the order of the documents.
@@ -47,27 +47,32 @@ pub(crate) struct Agenda {
     skipped: VecDeque<(usize, String)>,
 }
 
-impl Agenda {
+impl Schedule {
     /// Schedules every item `times` times.
     pub(crate) fn new(items: &[Item], times: u32) -> Self {
-        let mut agenda = Self::default();
+        let mut schedule = Self::default();
         for (at, item) in items.iter().enumerate() {
             for time in 1..=times {
                 let nth = if times > 1 { format!(" ({time}/{times})") } else { String::new() };
                 match item {
                     Item::Test(test) => {
                         let name = format!("{}{nth}", test.plan.name);
-                        agenda.ready.insert(agenda.cases.len());
-                        agenda.cases.push(Case { name, test: test.clone(), item: at, step: None });
+                        schedule.ready.insert(schedule.cases.len());
+                        schedule.cases.push(Case {
+                            name,
+                            test: test.clone(),
+                            item: at,
+                            step: None,
+                        });
                     }
-                    Item::Suite(suite) => agenda.add_suite(suite, at, &nth),
+                    Item::Suite(suite) => schedule.add_suite(suite, at, &nth),
                 }
             }
         }
-        for suite in 0..agenda.suites.len() {
-            agenda.go_on(suite);
+        for suite in 0..schedule.suites.len() {
+            schedule.go_on(suite);
         }
-        agenda
+        schedule
     }
 
     fn add_suite(&mut self, suite: &Suite, item: usize, nth: &str) {
