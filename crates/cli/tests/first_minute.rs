@@ -43,7 +43,7 @@ impl Machine {
         for command in commands.lines() {
             script.push_str(command);
             script.push('\n');
-            if command.ends_with('&') {
+            if command.contains(" &") {
                 let waits = format!(
                     "until (: < /dev/tcp/127.0.0.1/{}) 2> /dev/null; do kill -0 %% || exit 9; done\n",
                     self.shop

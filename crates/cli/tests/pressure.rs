@@ -159,8 +159,8 @@ async fn what_holds_a_server_is_said() -> Result<()> {
         assert_eq!(status??, StatusCode::NOT_FOUND);
     }
     until_said(&server, "delivers spans again, after ").await?;
-    until_said(&server, "no thread waits for room in its buffer any more").await?;
-    until_said(&server, "its buffer has room again").await?;
+    until_said(&server, "no thread waits for it any more").await?;
+    until_said(&server, "has room in its buffer again").await?;
     // This Collector accepts only spans, and the server logs that too.
     until_said(&server, "has delivered no metrics for ").await?;
     until_said(&server, "answered UNIMPLEMENTED").await?;

@@ -216,7 +216,7 @@ fn is_said_once(Failing { program, words, mend }: Failing) {
     let said = program.until(Topic::Delivery, 2);
     let message = &said[1].message;
     assert!(said[1].is_over && message.starts_with("delivers spans again, after "), "{message}");
-    assert!(message.contains("5 items were delivered in "), "{message}");
+    assert!(message.contains("delivered 5 items in "), "{message}");
     assert_eq!(said.len(), 2, "{said:?}");
     let status = program.status();
     assert_eq!((status.state, status.counts.trouble), (Delivery::Delivering, None));
@@ -237,11 +237,11 @@ fn a_buffer_that_fills_and_then_holds_is_said() {
     });
     program.begins_and_ends(
         Topic::Hold,
-        ["the program waits for room in it with 1 of its threads", "threads waited "],
+        ["1 of the program's threads wait for room in it", "threads waited "],
     );
     program.begins_and_ends(
         Topic::Buffer,
-        ["when it is full, threads that end a span wait", "its buffer has room again"],
+        ["when it is full, threads that end a span wait", "has room in its buffer again"],
     );
     assert_eq!(program.heard(Topic::Drops).len(), 0);
     assert!(program.telemetry.shutdown(SOON).is_delivered());
@@ -258,8 +258,8 @@ fn what_a_lossy_exporter_drops_is_said() {
     peer.reply_always(Reply::Accept);
     let dropped = program.status().counts.dropped;
     assert!(dropped > 0);
-    let over = format!("nothing is dropped any more; {dropped} items were");
-    program.begins_and_ends(Topic::Drops, ["what comes is dropped, as `lossy: true` says", &over]);
+    let over = format!("drops nothing any more; {dropped} items dropped");
+    program.begins_and_ends(Topic::Drops, ["drops new items, as `lossy: true` configures", &over]);
     assert_eq!(program.heard(Topic::Hold).len(), 0);
     drop(program.telemetry.shutdown(SOON));
 }

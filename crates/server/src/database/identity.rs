@@ -1,8 +1,8 @@
 //! The identity by which a server is recognized after a restart: its span journal, on its machine.
 //!
 //! The journal's folder is locked, so a server that holds the lock is the successor of the previous one, and has the spans that
-//! it received. A copy of the folder elsewhere is no successor, so the machine and its boot are part of the identity: after a
-//! reboot the old row has expired anyway. If one of the two cannot be read, a server gets a new identity at each start.
+//! it received. A copy of the folder is no successor, so the file, the machine and its boot are part of the identity: after a
+//! reboot the old row has expired anyway. If one of them cannot be read, a server gets a new identity at each start.
 
 use std::{
     fs,
@@ -65,18 +65,33 @@ fn number(folder: &Path, world: World) -> Option<String> {
         .ok()
 }
 
-/// Returns the number in this file. If it is missing or damaged, creates another one from `made` and stores it.
+/// Returns the number in this file, with the number of the file itself: a copy of the file has another one. If it is missing or
+/// damaged, creates another one from `made` and stores it.
 pub(crate) fn kept_number(path: &Path, made: impl Fn() -> [u8; 16]) -> io::Result<String> {
     let is_number =
         |text: &String| text.len() == DIGITS && text.bytes().all(|digit| digit.is_ascii_hexdigit());
     if let Some(number) = fs::read_to_string(path).ok().filter(is_number) {
-        return Ok(number);
+        return Ok(format!("{number} {}", file_number(path)?));
     }
     let number = hex(&made());
     let mut file = fs::File::create(path)?;
     file.write_all(number.as_bytes())?;
     file.sync_all()?;
-    Ok(number)
+    Ok(format!("{number} {}", file_number(path)?))
+}
+
+/// Returns the number of a file on its machine, which a copy of the file does not have.
+#[cfg(unix)]
+fn file_number(path: &Path) -> io::Result<String> {
+    use std::os::unix::fs::MetadataExt as _;
+    let file = fs::metadata(path)?;
+    Ok(format!("{}:{}", file.dev(), file.ino()))
+}
+
+/// Files have no number here: a copy of the file is taken for the file.
+#[cfg(not(unix))]
+fn file_number(_path: &Path) -> io::Result<String> {
+    Ok(String::new())
 }
 
 /// Returns 16 bytes of the SHA-256 of these texts in this order.
@@ -113,6 +128,8 @@ mod tests {
         let first = identity(Some(one.path()), world());
         assert_eq!(identity(Some(one.path()), world()), first, "it comes back");
         assert_ne!(identity(Some(other.path()), world()).id, first.id);
+        fs::copy(one.path().join(FILE), other.path().join(FILE)).expect("a copy");
+        assert_ne!(identity(Some(other.path()), world()).id, first.id, "a copy is another server");
         // The file holds no number: another one is created.
         fs::write(one.path().join(FILE), "torn").expect("written");
         let mended = identity(Some(one.path()), world());

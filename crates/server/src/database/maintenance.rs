@@ -30,7 +30,7 @@ pub(crate) async fn upkeep(
             // There was nothing to do, or another replica does it.
             Ok(_) => {}
             Err(error) => {
-                tracing::warn!(%error, "the record could not be looked after; trying again");
+                tracing::warn!(%error, "the maintenance of the database failed; trying again");
             }
         }
         tokio::select! {
@@ -48,7 +48,7 @@ async fn forget(db: &Db, audit: Duration, world: World) {
         Ok(0) => {}
         Ok(entries) => tracing::info!(entries, "old entries of the audit log are gone"),
         Err(error) => {
-            tracing::warn!(%error, "the audit log could not be looked after; trying again");
+            tracing::warn!(%error, "the maintenance of the audit log failed; trying again");
         }
     }
 }

@@ -13,7 +13,7 @@ pub enum IngestError {
     #[error("spans cannot be kept in `server.dataDirectory`: {0}")]
     Bus(#[from] bus::OpenError),
     /// The key file beside the spans cannot be read or created.
-    #[error("`{}`, the key of spans on disk, cannot be used: {reason}; where nothing else helps remove it, and what it sealed", path.display())]
+    #[error("`{}`, the key of spans on disk, cannot be read or written: {reason}", path.display())]
     JournalKey {
         /// The file.
         path: PathBuf,

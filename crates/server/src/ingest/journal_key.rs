@@ -38,7 +38,7 @@ pub(crate) fn keys(
 fn read(path: &Path) -> io::Result<[u8; 32]> {
     let bytes = fs::read(path)?;
     let length = bytes.len();
-    bytes.try_into().map_err(|_| io::Error::other(format!("it has {length} bytes and not 32")))
+    bytes.try_into().map_err(|_| io::Error::other(format!("it has {length} bytes and not 32; restore it, or delete it together with the spans beside it, which only it decrypts")))
 }
 
 /// Creates the key file, readable for this user only. It is complete before it gets its name, and another server that starts at

@@ -1,8 +1,8 @@
 //! `service.instance.id`: the attribute by which telemetry distinguishes servers.
 //!
 //! The id is stored in the data directory, so that a restarted server continues its time series. No two processes have the same
-//! id: each locks its own file, and of servers that share a directory the second one uses the second file. The host name is
-//! part of the id, so that a copy of the directory on another machine has its own id.
+//! id: each locks its own file, and of servers that share a directory the second one uses the second file. The host name and the
+//! file itself are part of the id, so that a copy of the directory has its own id.
 
 use std::{
     fs::{self, File, OpenOptions},
@@ -95,6 +95,16 @@ mod tests {
         drop((again, other));
         let (one, other) = (of(), of());
         assert_eq!([one.id, other.id], ids);
+    }
+
+    #[test]
+    fn a_copy_of_the_directory_has_an_id_of_its_own() {
+        let (one, other) = (tempfile::tempdir().expect("one"), tempfile::tempdir().expect("two"));
+        let first = Instance::of(one.path(), random);
+        fs::create_dir(other.path().join("instances")).expect("a folder");
+        let file = |directory: &tempfile::TempDir| directory.path().join("instances/0");
+        fs::copy(file(&one), file(&other)).expect("a copy");
+        assert_ne!(Instance::of(other.path(), random).id, first.id);
     }
 
     #[test]

@@ -6,7 +6,7 @@ use model::{Fault, Faulty};
 use telemetry::plan::{self, Destination};
 use thiserror::Error;
 
-use crate::{config, host_name::names_this_machine};
+use crate::{config, database::identity, host_name::names_this_machine};
 
 /// Why the exporters cannot start.
 #[derive(Debug, Error)]
@@ -92,7 +92,7 @@ fn own_endpoint(exporter: &plan::Exporter, listen: config::Listen) -> Option<Own
     exporter.signals.carried().find_map(|signal| {
         let endpoint = otlp.endpoint(signal);
         let (host, port) = telemetry::config::address(endpoint);
-        let is_local = names_this_machine(host);
+        let is_local = names_this_machine(host, &identity::host());
         let (_, port_key, port_flag) = own.into_iter().find(|it| is_local && it.0 == port)?;
         let endpoint = plan::shown(endpoint);
         Some(OwnEndpoint { exporter: exporter.name.clone(), endpoint, port_key, port_flag })

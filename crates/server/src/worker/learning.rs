@@ -9,9 +9,9 @@ use std::{
     time::Duration,
 };
 
-use db::Db;
+use db::{Db, DbError};
 use model::{LearnedProfile, Project};
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 /// The interval of writes.
 const KEEP: Duration = Duration::from_secs(1);
@@ -24,10 +24,16 @@ pub(super) struct LearnedQueue(Mutex<HashMap<Project, Vec<LearnedProfile>>>);
 
 impl LearnedQueue {
     /// Stores what is queued every second, until it is dropped.
-    pub(super) async fn keep(&self, db: &Db) {
+    /// `was_held` states whether a full telemetry buffer blocked the server since then.
+    pub(super) async fn keep(&self, db: &Db, was_held: impl Fn(Instant) -> bool) {
         loop {
             sleep(KEEP).await;
-            self.flush(db).await;
+            let began = Instant::now();
+            if let Err(error) = self.flush(db).await
+                && !was_held(began)
+            {
+                tracing::warn!(%error, "learned profiles are not stored yet; trying again");
+            }
         }
     }
 
@@ -37,14 +43,17 @@ impl LearnedQueue {
         }
     }
 
-    pub(super) async fn flush(&self, db: &Db) {
+    /// Stores what is queued. What could not be stored stays in the queue, and the last error is returned.
+    pub(super) async fn flush(&self, db: &Db) -> Result<(), DbError> {
         let all = mem::take(&mut *self.0.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut result = Ok(());
         for (project, seen) in all {
             if let Err(error) = db.learn(&project, &seen).await {
-                tracing::warn!(%error, "what runs have shown is not kept yet; trying again");
                 self.add(&project, seen);
+                result = Err(error);
             }
         }
+        result
     }
 
     fn add(&self, project: &Project, seen: Vec<LearnedProfile>) {

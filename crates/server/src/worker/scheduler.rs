@@ -39,7 +39,10 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     let mut lates = LateRuns::default();
     let mut learning = JoinSet::new();
     let queue = Arc::clone(&worker);
-    learning.spawn(async move { queue.shared.learning.keep(&queue.db).await });
+    learning.spawn(async move {
+        let was_held = |since| queue.was_held_since(since);
+        queue.shared.learning.keep(&queue.db, was_held).await;
+    });
     // Renewal has a task on the control runtime: neither judging a large trace nor a full buffer may delay it.
     let mut keeping = JoinSet::new();
     let renewed = Arc::clone(&worker);
@@ -85,8 +88,8 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     }
     drain(&worker, runs, lates).await;
     learning.shutdown().await;
-    if timeout(LEAVE_MAX, worker.shared.learning.flush(&worker.db)).await.is_err() {
-        tracing::warn!("what the last runs have shown could not be kept");
+    if !matches!(timeout(LEAVE_MAX, worker.shared.learning.flush(&worker.db)).await, Ok(Ok(()))) {
+        tracing::warn!("the learned profiles of the last runs could not be stored");
     }
 }
 
@@ -136,7 +139,11 @@ async fn take(
         host_reserved: worker.config.host_max as usize / RESERVED_PART,
     };
     let took = worker.db.lease_runs(&taking).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "no run can be taken; trying again");
+        // A thread that a full telemetry buffer blocks holds its connection: then the notice about the buffer is the reason.
+        match worker.was_held_since(asked) {
+            true => tracing::debug!(%error, "cannot lease runs while telemetry blocks the server"),
+            false => tracing::warn!(%error, "cannot lease runs; trying again"),
+        }
         RunLeases::default()
     });
     for damaged in took.damaged {

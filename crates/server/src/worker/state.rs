@@ -53,6 +53,13 @@ pub(crate) struct Worker {
     pub(crate) shared: RunState,
 }
 
+impl Worker {
+    /// Whether a full telemetry buffer blocked threads since then, so that a failed query is not the fault of the database.
+    pub(super) fn was_held_since(&self, since: Instant) -> bool {
+        self.watch.telemetry.library().was_held_within(since.elapsed())
+    }
+}
+
 /// The state that the active runs of this process share; all of it may be lost.
 #[derive(Debug, Default)]
 pub(crate) struct RunState {

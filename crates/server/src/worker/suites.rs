@@ -17,7 +17,10 @@ use db::{
 use lang::{Reference, Step};
 use model::{Faulty, Place, RunId, Verdict};
 use runner::suite::next;
-use tokio::{task::JoinSet, time::sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 use tokio_util::sync::CancellationToken;
 
 use crate::{subjects, telemetry::events, worker::state::Worker};
@@ -34,13 +37,17 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         let places = SUITES_MAX - suites.len().min(SUITES_MAX);
         if places > 0 {
+            let asked = Instant::now();
             match worker.db.take_suites(&worker.name, worker.config.lease, places).await {
                 Ok(taken) => {
                     for suite in taken {
                         suites.spawn(one(Arc::clone(&worker), suite, stop.clone()));
                     }
                 }
-                Err(error) => tracing::warn!(%error, "no suite can be taken; trying again"),
+                Err(error) if worker.was_held_since(asked) => {
+                    tracing::debug!(%error, "cannot lease suite runs while telemetry blocks the server");
+                }
+                Err(error) => tracing::warn!(%error, "cannot lease suite runs; trying again"),
             }
         }
         tokio::select! {
@@ -73,12 +80,14 @@ async fn one(worker: Arc<Worker>, suite: SuiteLease, stop: CancellationToken) {
     let mut hints = worker.bus.hints();
     let mut going = ActiveSuiteRun::new(&worker, &suite);
     loop {
+        let began = Instant::now();
         match going.go_on().await {
             Ok(true) => return,
             Ok(false) => {}
-            Err(error) if error.fault().is_transient() => {
-                tracing::warn!(suite = %id, %error, "a suite waits for the database");
-            }
+            Err(error) if error.fault().is_transient() => match worker.was_held_since(began) {
+                true => tracing::debug!(suite = %id, %error, "a suite run waits for telemetry"),
+                false => tracing::warn!(suite = %id, %error, "a suite run waits for the database"),
+            },
             Err(error) => {
                 return tracing::warn!(suite = %id, epoch, %error, "a suite was given up here");
             }

@@ -1,7 +1,7 @@
 //! `buffer`: how much data an exporter buffers until it is delivered, where, and with which durability.
 
 use std::{
-    path::{Path, PathBuf, absolute},
+    path::{Component, Path, PathBuf, absolute},
     time::Duration,
 };
 
@@ -75,9 +75,8 @@ fn hold(item: &Item<'_>) -> Option<Option<Duration>> {
 fn directory(item: &Item<'_>, context: &Context<'_>) -> Option<PathBuf> {
     let directory = path(item)?;
     let Some(own) = &context.defaults.own_directory else { return Some(directory) };
-    let is_below = |folder: &Path| {
-        absolute(&directory).is_ok_and(|path| absolute(folder).is_ok_and(|it| path.starts_with(it)))
-    };
+    let target = resolve(&directory);
+    let is_below = |folder: &Path| target.starts_with(resolve(folder));
     let allowed = own.join(FOLDER);
     if is_below(own) && !is_below(&allowed) {
         let message = format!("`{}` is where this program stores its own files", item.path);
@@ -88,6 +87,20 @@ fn directory(item: &Item<'_>, context: &Context<'_>) -> Option<PathBuf> {
         return None;
     }
     Some(directory)
+}
+
+/// Returns the absolute path, without links and `..`, as far as it exists.
+fn resolve(path: &Path) -> PathBuf {
+    let absolute = absolute(path).unwrap_or_else(|_| path.to_owned());
+    let mut resolved = PathBuf::new();
+    for part in absolute.components() {
+        match part {
+            Component::ParentDir => drop(resolved.pop()),
+            part => resolved.push(part),
+        }
+        resolved = resolved.canonicalize().unwrap_or(resolved);
+    }
+    resolved
 }
 
 /// Reads a value as a path.

@@ -9,7 +9,7 @@ use std::{
         Mutex, MutexGuard,
         atomic::{AtomicU64, Ordering},
     },
-    time::Instant,
+    time::{Duration, Instant},
 };
 
 use super::answer::Why;
@@ -24,6 +24,8 @@ pub(crate) struct SignalSnapshot {
     pub(crate) accepted: u64,
     /// Why the last request failed.
     pub(crate) reason: Option<String>,
+    /// The age of the oldest item that is not delivered; the journal of the signal has it.
+    pub(crate) oldest: Option<Duration>,
 }
 
 /// The outcomes of all items that were read from an exporter's journal, over all its senders.
@@ -133,6 +135,7 @@ impl Tally {
             unanswered_since: state.unanswered_since,
             accepted: state.accepted,
             reason: state.trouble.as_ref().map(|why| why.message.clone()),
+            oldest: None,
         })
     }
 

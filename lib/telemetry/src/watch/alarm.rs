@@ -6,7 +6,7 @@
 use std::time::{Duration, Instant};
 
 /// How long a condition that comes and goes is not reported again.
-const AGAIN_AFTER: Duration = Duration::from_secs(60);
+pub(super) const AGAIN_AFTER: Duration = Duration::from_secs(60);
 
 /// A condition that is on or off.
 #[derive(Debug, Default)]

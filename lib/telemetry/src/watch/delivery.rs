@@ -65,19 +65,20 @@ impl SignalWatch {
         failing.map(|failing| now.saturating_duration_since(failing.since))
     }
 
-    /// Returns the notice that is due: a begin or an end. While another signal has a reported failure, this is the same
-    /// outage until that one recovers.
+    /// Returns the notice that is due: a begin or an end. While another signal has a reported failure (`is_beside`), this
+    /// is the same outage until that one recovers. No failure is reported if one of the exporter was a moment ago
+    /// (`is_early`).
     pub(super) fn observe(
         &mut self,
         snapshot: &Snapshot,
-        is_beside: bool,
+        (is_beside, is_early): (bool, bool),
     ) -> Option<(bool, String)> {
         let over = self.note(snapshot);
         if is_beside {
             self.beside = Some(snapshot.now);
         }
         let is_alone = self.beside.is_none_or(|last| snapshot.now >= last + FAILING_AFTER);
-        let is_on = self.failing.is_some() && (is_alone || self.alarm.is_told());
+        let is_on = self.failing.is_some() && (is_alone && !is_early || self.alarm.is_told());
         match self.alarm.observe(snapshot.now, is_on)? {
             Say::Began { times } => Some((false, self.failing_words(snapshot, times))),
             Say::Over => {
@@ -127,9 +128,9 @@ impl SignalWatch {
         }
         // No request is even tried, although an item waits.
         let max = snapshot.throttle + FAILING_AFTER;
-        let waits = snapshot.counts.oldest.is_some_and(|oldest| oldest >= max);
+        let oldest = snapshot.signal(self.signal).oldest;
         let (_, last) = self.progress;
-        (self.signal == Signal::Spans && waits && is_long(&last, max)).then_some(last)
+        (oldest.is_some_and(|oldest| oldest >= max) && is_long(&last, max)).then_some(last)
     }
 
     fn failing_words(&self, snapshot: &Snapshot, times: u32) -> String {
@@ -159,6 +160,6 @@ impl DeliveryOutage {
         }
         let took = spoken(snapshot.now.saturating_duration_since(back));
         let delivered = items(delivered);
-        format!("delivers {signal} again, after {away}: {delivered} were delivered in {took}")
+        format!("delivers {signal} again, after {away}: delivered {delivered} in {took}")
     }
 }

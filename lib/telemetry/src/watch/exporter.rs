@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use super::{
     Delivery, Line, Snapshot,
-    alarm::{Alarm, Say},
+    alarm::{AGAIN_AFTER, Alarm, Say},
     delivery::SignalWatch,
     words::{items, kept, spoken},
 };
@@ -20,6 +20,8 @@ const CALM: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct ExporterWatch {
     signals: [SignalWatch; 3],
+    /// When the failure of a signal was last reported.
+    failure_at: Option<Instant>,
     filling: Alarm,
     holding: Alarm,
     drops: Alarm,
@@ -54,6 +56,7 @@ impl ExporterWatch {
         let calm = || Alarm::over_after(CALM);
         Self {
             signals: Signal::ALL.map(|signal| SignalWatch::new(signal, snapshot)),
+            failure_at: None,
             filling: calm(),
             holding: calm(),
             drops: calm(),
@@ -96,7 +99,11 @@ impl ExporterWatch {
         for at in 0..self.signals.len() {
             let is_beside =
                 (0..self.signals.len()).any(|it| it != at && self.signals[it].is_told());
-            let said = self.signals[at].observe(snapshot, is_beside);
+            let is_early = self.failure_at.is_some_and(|last| snapshot.now < last + AGAIN_AFTER);
+            let said = self.signals[at].observe(snapshot, (is_beside, is_early));
+            if let Some((false, _)) = said {
+                self.failure_at = Some(snapshot.now);
+            }
             lines.extend(said.map(|(is_over, line)| (Topic::Delivery, is_over, line)));
         }
         if snapshot.is_buffered {
@@ -121,11 +128,11 @@ impl ExporterWatch {
             Say::Began { .. } => (
                 false,
                 format!(
-                    "its buffer is {percent} % full ({}); when it is full, {what}",
+                    "has a buffer that is {percent} % full ({}); when it is full, {what}",
                     kept(snapshot)
                 ),
             ),
-            Say::Over => (true, format!("its buffer has room again: it is {percent} % full")),
+            Say::Over => (true, format!("has room in its buffer again: it is {percent} % full")),
         })
     }
 
@@ -137,7 +144,7 @@ impl ExporterWatch {
                 Some((
                     false,
                     format!(
-                        "its buffer is full ({}): the program waits for room in it with {waiting} of its threads, and all that they serve; nothing else is at fault",
+                        "has a full buffer ({}): {waiting} of the program's threads wait for room in it, and so does all that they serve; nothing else is at fault",
                         kept(snapshot)
                     ),
                 ))
@@ -147,7 +154,7 @@ impl ExporterWatch {
                 Some((
                     true,
                     format!(
-                        "no thread waits for room in its buffer any more; threads waited {held} in all"
+                        "has room in its buffer, and no thread waits for it any more; threads waited {held} in all"
                     ),
                 ))
             }
@@ -163,14 +170,14 @@ impl ExporterWatch {
                 Some((
                     false,
                     format!(
-                        "its buffer is full ({}), and what comes is dropped, as {why} says",
+                        "has a full buffer ({}), and drops new items, as {why} configures",
                         kept(snapshot)
                     ),
                 ))
             }
             Say::Over => {
                 let dropped = snapshot.counts.dropped - self.dropped.begin;
-                Some((true, format!("nothing is dropped any more; {} were", items(dropped))))
+                Some((true, format!("drops nothing any more; {} dropped", items(dropped))))
             }
         }
     }
@@ -188,11 +195,11 @@ impl ExporterWatch {
                 (
                     false,
                     format!(
-                        "its buffer in `{folder}` cannot be written: {said}; {waits} wait, and what comes stays in memory while there is room"
+                        "cannot write its buffer in `{folder}`: {said}; {waits} to deliver, and new items stay in memory while there is room"
                     ),
                 )
             }
-            Say::Over => (true, format!("its buffer in `{folder}` can be written again")),
+            Say::Over => (true, format!("can write its buffer in `{folder}` again")),
         })
     }
 }

@@ -206,13 +206,16 @@ impl Snapshot {
         let one = |outlet: &&Outlet| {
             let (counts, disk) = outlet.counts_and_write_error();
             let folder = outlet.folder.clone();
+            let first = match outlet {
+                Outlet { spans: true, .. } => Signal::Spans,
+                Outlet { logs: true, .. } => Signal::Logs,
+                _ => Signal::Metrics,
+            };
+            let mut signals = outlet.lane.tally.snapshot();
+            signals[first as usize].oldest = counts.oldest;
             Self {
                 now,
-                first: match outlet {
-                    Outlet { spans: true, .. } => Signal::Spans,
-                    Outlet { logs: true, .. } => Signal::Logs,
-                    _ => Signal::Metrics,
-                },
+                first,
                 destinations: outlet.destinations.clone(),
                 disk: disk.map(|reason| (folder.clone().unwrap_or_default(), reason)),
                 folders: folder.into_iter().map(|folder| (folder, counts.queued)).collect(),
@@ -220,7 +223,7 @@ impl Snapshot {
                 is_buffered: outlet.spans || outlet.logs,
                 lossy: outlet.lossy,
                 buffer: outlet.journal.pressure(),
-                signals: outlet.lane.tally.snapshot(),
+                signals,
                 counts,
             }
         };
@@ -236,6 +239,7 @@ impl Snapshot {
                 [signal.unanswered_since, other.unanswered_since].into_iter().flatten().min();
             signal.accepted += other.accepted;
             signal.reason = signal.reason.take().or(other.reason);
+            signal.oldest = signal.oldest.max(other.oldest);
         }
         self.is_buffered |= other.is_buffered;
         self.buffer = self.buffer.max(other.buffer);

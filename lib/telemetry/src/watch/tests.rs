@@ -133,7 +133,7 @@ fn a_destination_that_is_away_is_said_once_and_that_it_is_back() {
     stage.pass(1, delivers).expect("");
     assert_eq!(stage.state(), Delivery::CatchingUp);
     stage.pass(60, delivers).expect(
-        "45 delivery over: delivers spans again, after 20 s: 80 items were delivered in 1.8 s\n",
+        "45 delivery over: delivers spans again, after 20 s: delivered 80 items in 1.8 s\n",
     );
     assert_eq!(stage.state(), Delivery::Delivering);
 }
@@ -157,7 +157,7 @@ fn what_waits_while_nothing_is_tried_is_said() {
     for waiting in 1..=10 {
         stage.pass(1, |snapshot| {
             snapshot.counts.queued = 3;
-            snapshot.counts.oldest = Some(Duration::from_secs(waiting));
+            snapshot.signals[Signal::Spans as usize].oldest = Some(Duration::from_secs(waiting));
         });
     }
     assert!(
@@ -230,10 +230,10 @@ fn one_that_takes_spans_and_no_metrics_is_said_to() {
         fails(snapshot);
         metrics_fail(snapshot);
     };
-    stage.pass(20, away).pass(30, delivers);
+    stage.pass(20, away).pass(60, delivers);
     let lines: Vec<_> = stage.said.lines().collect();
     assert_eq!(lines.len(), 3, "{}", stage.said);
-    for (line, words) in lines.iter().zip(["no spans for 5", "spans again", "no metrics for 2"]) {
+    for (line, words) in lines.iter().zip(["no spans for 5", "spans again", "no metrics for 6"]) {
         assert!(line.contains(words), "{}", stage.said);
     }
     assert_eq!(stage.state(), Delivery::Failing);
@@ -256,11 +256,11 @@ fn a_buffer_that_fills_and_holds_is_said() {
     stage.pass(10, |snapshot| (snapshot.counts.holding, snapshot.buffer) = (0, 0.75));
     stage.pass(10, |snapshot| snapshot.buffer = 0.5);
     stage.expect(
-        "0.25 buffer begins: its buffer is 85 % full (7 items in `/data/tracer.otel`); when it is full, threads that end a span wait\n\
-         2.25 hold begins: its buffer is full (7 items in `/data/tracer.otel`): the program waits for room in it with 3 of its \
-         threads, and all that they serve; nothing else is at fault\n\
-         19.25 hold over: no thread waits for room in its buffer any more; threads waited 6.0 s in all\n\
-         29.25 buffer over: its buffer has room again: it is 50 % full\n",
+        "0.25 buffer begins: has a buffer that is 85 % full (7 items in `/data/tracer.otel`); when it is full, threads that end a span wait\n\
+         2.25 hold begins: has a full buffer (7 items in `/data/tracer.otel`): 3 of the program's threads wait for room in \
+         it, and so does all that they serve; nothing else is at fault\n\
+         19.25 hold over: has room in its buffer, and no thread waits for it any more; threads waited 6.0 s in all\n\
+         29.25 buffer over: has room in its buffer again: it is 50 % full\n",
     );
 }
 
@@ -276,10 +276,62 @@ fn drops_and_a_disk_that_refuses_are_said() {
     });
     stage.pass(6, |snapshot| snapshot.disk = None);
     stage.expect(
-        "0.25 drops begins: its buffer is full (9 items in `/data/tracer.otel`), and what comes is dropped, as `lossy: true` says\n\
-         8.25 drops over: nothing is dropped any more; 120 items were\n\
-         9.25 disk begins: its buffer in `/data/tracer.otel` cannot be written: No space left on device; 9 items wait, and what comes \
-         stays in memory while there is room\n\
-         16.25 disk over: its buffer in `/data/tracer.otel` can be written again\n",
+        "0.25 drops begins: has a full buffer (9 items in `/data/tracer.otel`), and drops new items, as `lossy: true` configures\n\
+         8.25 drops over: drops nothing any more; 120 items dropped\n\
+         9.25 disk begins: cannot write its buffer in `/data/tracer.otel`: No space left on device; 9 items to deliver, and new items \
+         stay in memory while there is room\n\
+         16.25 disk over: can write its buffer in `/data/tracer.otel` again\n",
+    );
+}
+
+/// One signal gets no response for as long as this is applied, and its items wait.
+fn signal_fails(snapshot: &mut Snapshot, signal: Signal) {
+    let state = &mut snapshot.signals[signal as usize];
+    let since = *state.unanswered_since.get_or_insert(snapshot.now);
+    state.oldest = Some(snapshot.now.duration_since(since));
+    state.reason = Some("refused".to_owned());
+    snapshot.counts.oldest = state.oldest;
+    snapshot.counts.queued = 1;
+}
+
+fn signal_recovers(snapshot: &mut Snapshot, signal: Signal) {
+    arrives(snapshot, signal);
+    snapshot.signals[signal as usize].oldest = None;
+    snapshot.counts.oldest = None;
+    snapshot.counts.delivered += snapshot.counts.queued;
+    snapshot.counts.queued = 0;
+}
+
+#[test]
+fn a_signal_that_fails_is_not_reported_as_another_one() {
+    let mut stage = Stage::new();
+    // Spans were delivered before, and there are none now: only logs wait.
+    stage.pass(2, |snapshot| arrives(snapshot, Signal::Spans)).expect("");
+    stage.pass(60, |snapshot| signal_fails(snapshot, Signal::Logs));
+    assert_eq!(stage.state(), Delivery::Failing);
+    stage.pass(120, |snapshot| signal_recovers(snapshot, Signal::Logs));
+    assert_eq!(stage.state(), Delivery::Delivering);
+    stage.expect(
+        "7.25 delivery begins: has delivered no logs for 5.0 s: refused; kept until it does: 1 item in `/data/tracer.otel`\n\
+         62.25 delivery over: delivers logs again, after 60 s: delivered 1 item in 0.0 s\n",
+    );
+}
+
+#[test]
+fn a_destination_that_comes_and_goes_is_reported_once_a_minute_whatever_the_signal() {
+    let mut stage = Stage::new();
+    for signal in [Signal::Spans, Signal::Logs, Signal::Metrics] {
+        stage.pass(9, |snapshot| signal_fails(snapshot, signal));
+        stage.pass(11, |snapshot| signal_recovers(snapshot, signal));
+    }
+    let begins = stage.said.lines().filter(|line| line.contains("begins")).count();
+    assert_eq!(begins, 1, "{}", stage.said);
+    stage.said.clear();
+    // A failure that stays is reported after the minute.
+    stage.pass(10, |snapshot| signal_fails(snapshot, Signal::Logs));
+    assert!(
+        stage.said.starts_with("65.25 delivery begins: has delivered no logs"),
+        "{}",
+        stage.said
     );
 }
