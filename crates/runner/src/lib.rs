@@ -14,20 +14,21 @@ mod pool;
 mod ports;
 mod reasons;
 mod rejudge;
+mod seed;
 mod settle;
+mod started;
 mod subject;
 pub mod suite;
 mod trigger_span;
 mod watch;
 
-use std::{borrow::Cow, future::Future, sync::Arc, time::Duration};
+use std::{future::Future, sync::Arc, time::Duration};
 
 use drivers::Arrivals;
 use lang::{Files, Plan, ResolveError, ResolvedPlan, Secrets, Seed, Vars};
 use model::{
     Answer, Attempt, Fault, Faulty, Judgement, LearnedProfile, LearnedTest, NoAnswer, NoAnswerKind,
-    Outcome, Progress, Request, RunEvent, RunId, Settlement, SpanId, Step, StepTime, Timestamp,
-    Trace, What,
+    Outcome, Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, What,
     trace::{SpanData, TraceFull},
 };
 use thiserror::Error;
@@ -38,14 +39,17 @@ pub use plant::{plant, plants};
 pub use pool::{Pool, Share};
 pub use ports::{LeaseLost, Ports};
 pub use rejudge::{RejudgeInput, rejudge};
+pub use seed::seed;
 pub use settle::Limits;
+pub use started::{MARKER, StartedProcesses};
 pub use trigger_span::{TRIGGER_SPAN_NAME, trigger_span};
 pub use watch::{FinalRun, LateSpanMonitor, WatchEnd};
 
 use clock::Clock;
 use judging::JudgementContext;
+use ports::tell;
 use settle::{LingerState, Rules, SettleContext, SettledTrace, TraceBuffer, TraceEnd, settle};
-use subject::{JudgedTrace, Subject};
+use subject::{JudgedTrace, Subject, tellable};
 
 /// A run to execute.
 #[derive(Debug)]
@@ -69,18 +73,6 @@ pub struct Job<'a> {
     /// The timeout of the complete run. When it expires, the run is judged by the spans that arrived.
     pub timeout: Option<Duration>,
 }
-
-/// The settings of processes that we started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct StartedProcesses {
-    /// The value of the resource attribute [`MARKER`] that we configured them to send.
-    pub marker: String,
-    /// The batch delay that we configured.
-    pub batch_delay: Duration,
-}
-
-/// The resource attribute that identifies a process that we started.
-pub const MARKER: &str = "qualitytrace.started";
 
 /// The result of a run.
 #[derive(Debug)]
@@ -275,17 +267,6 @@ async fn trace<P: Ports>(
     Ok((Arc::new(judged), seen, watch))
 }
 
-/// Removes from the learned profile each service that has a secret in its name or in the name of a peer.
-pub(crate) fn tellable(mut seen: LearnedProfile, secrets: &Secrets) -> LearnedProfile {
-    let is_told = |name: &String| matches!(secrets.hide(name), Cow::Borrowed(_));
-    seen.services.retain(|name, service| {
-        let peers =
-            service.instrumented.iter().chain(&service.unannounced).chain(service.leaves.keys());
-        [name].into_iter().chain(peers).all(is_told)
-    });
-    seen
-}
-
 /// Returns the rules that the engine knows before the first span arrives.
 fn rules(job: &Job<'_>, attempt: &Attempt, request: &Request, clock: Clock) -> Rules {
     let settle = job.plan.settle();
@@ -332,14 +313,6 @@ async fn in_time<P: Ports>(
         }
     }
 }
-/// Returns the seed of a run's random and time functions: the run id, which the database stores. A worker that continues the
-/// run computes the same values.
-pub fn seed(run: RunId) -> Seed {
-    let mut random = [0; 32];
-    random[..16].copy_from_slice(run.as_uuid().as_bytes());
-    Seed { now: run.created(), random }
-}
-
 /// Mints the ids of an attempt. An external trace id is used as it is.
 fn mint<P: Ports>(request: &Request, ports: &P) -> Attempt {
     let (at, dice) = (ports.now(), ports.random());
@@ -388,10 +361,6 @@ async fn fire<P: Ports>(
             Ok((minted, answer))
         }
     }
-}
-
-fn tell<P: Ports>(ports: &P, what: What) {
-    ports.tell(RunEvent { at: ports.now(), what });
 }
 
 /// The finished steps, each with its times.

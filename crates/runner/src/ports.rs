@@ -4,11 +4,11 @@ use std::future::Future;
 
 use drivers::{arrivals::Arrivals, receiver::ReceiverSnapshot};
 use model::{
-    Answer, Attempt, Fault, Faulty, KeyRing, Project, Request, RunEvent, Timestamp, TraceId,
+    Answer, Attempt, Fault, Faulty, KeyRing, Project, Request, RunEvent, Timestamp, TraceId, What,
 };
 use thiserror::Error;
 
-use crate::{diagnosis::Process, pool::Share};
+use crate::{pool::Share, started::Process};
 
 /// The interface of a run to its environment. The local run is one implementation, the server's worker the other.
 pub trait Ports: Send + Sync {
@@ -96,4 +96,9 @@ impl Faulty for LeaseLost {
     fn fault(&self) -> Fault {
         Fault::Conflict
     }
+}
+
+/// Publishes an event of the run.
+pub(crate) fn tell<P: Ports>(ports: &P, what: What) {
+    ports.tell(RunEvent { at: ports.now(), what });
 }

@@ -6,7 +6,7 @@
 use lang::{Evidence, Plan, ResolveError, ResolvedPlan, Vars};
 use model::{Answer, Outcome, RunId, Settlement, SpanId, Trace, UnsettledReason};
 
-use crate::{reasons::reasons, seed};
+use crate::{reasons::reasons, seed::seed};
 
 /// The stored results of a run, and the test that judges it now.
 #[derive(Debug)]

@@ -1,20 +1,22 @@
 //! The subject of a run, and its outcome, which is built once for the provisional verdict and once for the final one.
 
-use std::sync::Arc;
+use std::{borrow::Cow, sync::Arc};
 
+use lang::Secrets;
 use model::{
-    Analysis, Answer, Attempt, Judgement, Outcome, Request, RunId, Settlement, SpanId, StepTime,
-    Trace, UnsettledReason, Verdict,
+    Analysis, Answer, Attempt, Judgement, LearnedProfile, Outcome, Request, RunId, Settlement,
+    SpanId, StepTime, Trace, UnsettledReason, Verdict,
 };
 use tokio::time::Instant;
 
 use crate::{
-    LeaseLost, Ports, StartedProcesses,
     diagnosis::{self, FiredTrigger, Observations},
     judging::JudgementContext,
     plant::{Plant, is_planted},
+    ports::{LeaseLost, Ports},
     reasons::{out_of_time, reasons},
     settle::TraceBuffer,
+    started::StartedProcesses,
 };
 
 /// The subject of a run: all inputs of its outcome, except the trace.
@@ -189,4 +191,15 @@ impl Subject {
         };
         (fired, self.started.as_ref())
     }
+}
+
+/// Removes from the learned profile each service that has a secret in its name or in the name of a peer.
+pub(crate) fn tellable(mut seen: LearnedProfile, secrets: &Secrets) -> LearnedProfile {
+    let is_told = |name: &String| matches!(secrets.hide(name), Cow::Borrowed(_));
+    seen.services.retain(|name, service| {
+        let peers =
+            service.instrumented.iter().chain(&service.unannounced).chain(service.leaves.keys());
+        [name].into_iter().chain(peers).all(is_told)
+    });
+    seen
 }

@@ -14,12 +14,11 @@ use model::{
 use tokio::time::{Instant, sleep_until};
 
 use crate::{
-    LeaseLost, Ports,
     clock::nanos,
     judging::JudgementContext,
+    ports::{LeaseLost, Ports, tell},
     settle::{self, LingerState, TraceBuffer, TraceEnd},
-    subject::{JudgedTrace, Subject},
-    tell, tellable,
+    subject::{JudgedTrace, Subject, tellable},
 };
 
 /// A run that has its verdict, and still receives its spans.

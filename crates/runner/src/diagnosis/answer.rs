@@ -1,8 +1,8 @@
 //! The trace context in the response to the trigger: `traceresponse` of W3C Trace Context 2, and its predecessors.
 
-use model::{Cause, Diagnosis, TraceId};
+use model::{Cause, Diagnosis, Propagator, Request, TraceId};
 
-use super::{Case, diagnosis};
+use super::case::{Case, diagnosis};
 
 /// Response headers that hold a `traceparent`. `server-timing` holds a list of timings, one of which contains it.
 const HEADERS: [&str; 3] = ["traceresponse", "traceparent", "server-timing"];
@@ -22,7 +22,7 @@ pub(super) fn cause(case: &Case<'_>) -> Option<Diagnosis> {
             "the answer's `{header}` names another trace, `{trace_id}`: the system did not continue ours"
         ),
         [],
-        super::silence::continuing(case.fired.request),
+        continuing(case.fired.request),
     ))
 }
 
@@ -62,4 +62,27 @@ fn context(text: &str) -> Option<(TraceId, u8)> {
     let is_context = version.len() == 2 && span.len() == 16 && flags.len() == 2;
     is_context.then_some(())?;
     Some((trace.parse().ok()?, u8::from_str_radix(flags, 16).ok()?))
+}
+
+/// Returns the advice for a context that is not continued at the first hop.
+pub(super) fn continuing(request: &Request) -> String {
+    let (gets, name) = match request {
+        Request::Exec(_) => {
+            return "let the command pass on the context that it gets in `TRACEPARENT`, as a header of its requests; and \
+                    let the service continue it: `OTEL_PROPAGATORS` must name `tracecontext`, and its server must be \
+                    instrumented"
+                .to_owned();
+        }
+        Request::Http(http) => match http.propagation.first() {
+            Some(Propagator::B3) => ("b3", "b3"),
+            Some(Propagator::B3Multi) => ("x-b3-traceid", "b3multi"),
+            Some(Propagator::Jaeger) => ("uber-trace-id", "jaeger"),
+            Some(Propagator::W3c) | None => ("traceparent", "tracecontext"),
+        },
+        Request::TraceId(_) => ("traceparent", "tracecontext"),
+    };
+    format!(
+        "let the service continue the `{gets}` that it gets: `OTEL_PROPAGATORS` must name `{name}`, its server must be \
+         instrumented, and no proxy before it may strip the header or begin a trace of its own"
+    )
 }

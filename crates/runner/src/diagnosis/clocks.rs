@@ -11,7 +11,10 @@ use model::{
     trace::{Kind, ResourceIx, Span, StatusCode, Tree},
 };
 
-use super::{Case, diagnosis, words};
+use super::{
+    case::{Case, NAMED_MAX, diagnosis},
+    words,
+};
 
 /// The lower bound of a reported skew. Smaller differences are normal and explain nothing.
 const SKEW_MIN: Duration = Duration::from_millis(100);
@@ -29,7 +32,7 @@ pub(super) struct Skew<'a> {
 
 /// Returns the diagnoses of clock skew.
 pub(super) fn causes(skews: Vec<Skew<'_>>) -> Vec<Diagnosis> {
-    skews.into_iter().take(super::NAMED_MAX).map(told).collect()
+    skews.into_iter().take(NAMED_MAX).map(told).collect()
 }
 
 /// Returns the processes with a skewed clock, the largest skew first.

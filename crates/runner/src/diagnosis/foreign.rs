@@ -8,8 +8,8 @@ use model::{
 };
 use tokio::time::Instant;
 
-use super::{Case, words};
-use crate::{MARKER, settle::peer::is_entry};
+use super::{case::Case, words};
+use crate::{settle::peer::is_entry, started::MARKER};
 
 /// The upper bound of foreign traces that are decoded, the newest first.
 const TRACES_MAX: usize = 1024;

@@ -8,7 +8,7 @@ use model::{
 };
 
 use super::{
-    Case,
+    case::Case,
     foreign::Root,
     words::{self, attribute},
 };

@@ -4,7 +4,7 @@ use drivers::receiver::Refusal;
 use model::{Cause, Diagnosis, UnsettledReason, trace::Span};
 
 use super::{
-    Case, NAMED_MAX, diagnosis,
+    case::{Case, NAMED_MAX, diagnosis},
     words::{self, counted},
 };
 

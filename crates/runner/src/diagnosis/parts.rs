@@ -6,12 +6,12 @@ use model::{
 };
 
 use super::{
-    Case, NAMED_MAX, answer, clocks, diagnosis,
+    answer::{self, continuing},
+    case::{Case, NAMED_MAX, diagnosis},
+    clocks,
     foreign::Foreign,
     hops::{Hop, lost_at_edges, lost_inside, open_edges},
-    losses, quiet,
-    silence::continuing,
-    variables,
+    losses, quiet, variables,
     words::{self, counted, quoted},
 };
 use crate::settle::peer::{is_call, is_entry, peer};

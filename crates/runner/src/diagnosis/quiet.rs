@@ -5,13 +5,12 @@ use std::time::Duration;
 use model::{Because, Cause, Diagnosis, ProcessQuiet, UnsettledReason, trace::Span};
 
 use super::{
-    Case, NAMED_MAX,
+    case::{Case, NAMED_MAX, diagnosis},
     clocks::Skew,
-    diagnosis,
     silence::UNMARKED,
     words::{self, duration, quoted},
 };
-use crate::MARKER;
+use crate::started::MARKER;
 
 /// Reports the processes that were not quiet at the deadline, first those that ignore the variables that we set.
 pub(super) fn causes(case: &Case<'_>, skews: &[Skew<'_>]) -> Vec<Diagnosis> {

@@ -1,37 +1,15 @@
 //! Diagnoses for a trace of which no span arrived.
 
-use model::{Cause, Diagnosis, HttpRequest, Propagator, Request};
+use model::{Cause, Diagnosis, HttpRequest, Request};
 
 use super::{
-    Case, NAMED_MAX, answer, diagnosis,
+    answer::{self, continuing},
+    case::{Case, NAMED_MAX, diagnosis},
     foreign::{Foreign, Root},
     hops::{path_of, served_path},
     losses, variables,
     words::{self, attribute, counted, duration, listed, quoted},
 };
-
-/// Returns the advice for a context that is not continued at the first hop.
-pub(super) fn continuing(request: &Request) -> String {
-    let (gets, name) = match request {
-        Request::Exec(_) => {
-            return "let the command pass on the context that it gets in `TRACEPARENT`, as a header of its requests; and \
-                    let the service continue it: `OTEL_PROPAGATORS` must name `tracecontext`, and its server must be \
-                    instrumented"
-                .to_owned();
-        }
-        Request::Http(http) => match http.propagation.first() {
-            Some(Propagator::B3) => ("b3", "b3"),
-            Some(Propagator::B3Multi) => ("x-b3-traceid", "b3multi"),
-            Some(Propagator::Jaeger) => ("uber-trace-id", "jaeger"),
-            Some(Propagator::W3c) | None => ("traceparent", "tracecontext"),
-        },
-        Request::TraceId(_) => ("traceparent", "tracecontext"),
-    };
-    format!(
-        "let the service continue the `{gets}` that it gets: `OTEL_PROPAGATORS` must name `{name}`, its server must be \
-         instrumented, and no proxy before it may strip the header or begin a trace of its own"
-    )
-}
 
 /// Returns why no span arrived, the likeliest cause first.
 pub(super) fn causes(case: &Case<'_>, foreign: &Foreign) -> Vec<Diagnosis> {

@@ -6,68 +6,10 @@
 use model::{Cause, Diagnosis};
 
 use super::{
-    Case, diagnosis,
+    case::{Case, diagnosis},
     words::{listed, quoted},
 };
-use crate::MARKER;
-
-const ENDPOINTS: [&str; 2] = ["OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "OTEL_EXPORTER_OTLP_ENDPOINT"];
-const FILES: [&str; 2] = ["OTEL_CONFIG_FILE", "OTEL_EXPERIMENTAL_CONFIG_FILE"];
-const RESOURCE: &str = "OTEL_RESOURCE_ATTRIBUTES";
-const SAMPLER: &str = "OTEL_TRACES_SAMPLER";
-const EXPORTER: &str = "OTEL_TRACES_EXPORTER";
-const DISABLED: &str = "OTEL_SDK_DISABLED";
-
-/// A process of the command that we started.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Process {
-    name: String,
-    /// The variables that may keep its spans from us and that differ from the values that we set.
-    odd: Vec<(&'static str, String)>,
-    /// Whether our variables did not reach the process.
-    is_unreached: bool,
-}
-
-impl Process {
-    /// Creates a process with this name, the variables that were set for it and the variables that it has. It stores only
-    /// variables that may keep its spans from us: the others may be secrets.
-    pub fn new<'a>(
-        name: impl Into<String>,
-        set: &[(String, String)],
-        has: impl IntoIterator<Item = (&'a str, &'a str)>,
-    ) -> Self {
-        let telling = ENDPOINTS.into_iter().chain(FILES).chain([SAMPLER, EXPORTER, DISABLED]);
-        let telling: Vec<&'static str> = telling.collect();
-        let mut process = Self { name: name.into(), odd: Vec::new(), is_unreached: true };
-        for (key, value) in has {
-            let is_set = || set.iter().any(|(ours, text)| ours == key && text == value);
-            match telling.iter().find(|name| **name == key) {
-                Some(name) if !value.is_empty() && !is_set() => {
-                    process.odd.push((name, without_user(value)));
-                }
-                _ if key == RESOURCE && value.contains(MARKER) => process.is_unreached = false,
-                _ => {}
-            }
-        }
-        // Sorts them into the order of the report, whatever their order in the process.
-        process.odd.sort_by_key(|(key, _)| telling.iter().position(|name| name == key));
-        process
-    }
-
-    fn get(&self, keys: &[&str]) -> Option<(&'static str, &str)> {
-        let (key, value) = self.odd.iter().find(|(key, _)| keys.contains(key))?;
-        Some((key, value))
-    }
-}
-
-/// Returns an address without the user name and password that it may contain.
-fn without_user(value: &str) -> String {
-    match value.split_once("://").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?)))
-    {
-        Some((scheme, (_, address))) => format!("{scheme}://{address}"),
-        None => value.to_owned(),
-    }
-}
+use crate::started::{DISABLED, ENDPOINTS, EXPORTER, FILES, Process, SAMPLER};
 
 /// Returns the causes that the variables of the processes show, the most certain first.
 pub(super) fn causes(case: &Case<'_>) -> Vec<Diagnosis> {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use model::trace::{Resource, Span, ValueRef};
 
-use super::NAMED_MAX;
+use super::case::NAMED_MAX;
 
 /// The upper bound of characters of a reported name.
 const NAME_CHARS_MAX: usize = 80;

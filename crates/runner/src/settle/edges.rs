@@ -14,9 +14,9 @@ use model::{
 };
 
 use super::{
-    Rules,
     peer::peer,
     process::{ProcessState, UNKNOWN},
+    rules::Rules,
 };
 use crate::plant::{Plant, is_planted};
 

@@ -8,7 +8,7 @@ use model::{
     trace::{Span, SpanData, TraceFull},
 };
 
-use super::engine::{Engine, Rules};
+use super::{engine::Engine, rules::Rules};
 use crate::{
     clock::{Clock, nanos},
     pool::Share,

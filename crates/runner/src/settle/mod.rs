@@ -14,6 +14,7 @@ mod linger;
 mod parents;
 pub(crate) mod peer;
 mod process;
+mod rules;
 
 use std::{collections::VecDeque, future::Future, pin::pin, time::Duration};
 
@@ -25,13 +26,14 @@ use tokio::{
     time::{Instant, sleep_until},
 };
 
-pub(crate) use engine::{Engine, Rules, TraceEnd};
+pub(crate) use engine::{Engine, TraceEnd};
 pub use gather::Limits;
 pub(crate) use gather::TraceBuffer;
 pub(crate) use linger::{LingerState, linger, linger_of, listen};
 pub(crate) use peer::authority;
+pub(crate) use rules::Rules;
 
-use crate::{Ports, clock::Clock, judging::JudgementContext};
+use crate::{clock::Clock, judging::JudgementContext, ports::Ports};
 
 /// The inputs of settling a trace.
 #[derive(Debug)]

@@ -15,11 +15,11 @@ use model::{
     trace::{Attributes, ResourceIx, Span, ValueRef},
 };
 
-use super::Rules;
+use super::rules::Rules;
 use crate::{
-    MARKER,
     clock::nanos,
     plant::{Plant, is_planted},
+    started::MARKER,
 };
 
 /// The upper bound of processes that are distinguished. Further ones count as one, which must be as quiet as each of them.

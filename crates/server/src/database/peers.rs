@@ -227,12 +227,15 @@ impl Peers {
 
     /// Removes this server's row. The server MUST NOT accept spans any more.
     pub(crate) async fn leave(&self, db: &Db) {
+        if self.place().row.is_none() {
+            return;
+        }
         match timeout(TRY_MAX, db.leave_server(self.0.process)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => {
-                tracing::warn!(%error, "the server's row could not be ended; it counts for a while");
+                tracing::warn!(%error, "the server's row could not be removed; other servers count it for 10 s");
             }
-            Err(_) => tracing::warn!("the server's row could not be ended in time"),
+            Err(_) => tracing::warn!("the server's row could not be removed in time; other servers count it for 10 s"),
         }
     }
 
