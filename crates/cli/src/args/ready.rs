@@ -39,6 +39,9 @@ impl FromStr for Ready {
             return Ok(Self::Tcp { host: host.to_owned(), port });
         }
         match Url::parse(text) {
+            Ok(url) if !url.username().is_empty() || url.password().is_some() => {
+                Err("expected a URL without a user name and a password".to_owned())
+            }
             Ok(url) if url.scheme() == "http" && url.has_host() => Ok(Self::Url(url)),
             Ok(url) if url.scheme() == "https" => {
                 Err("only `http://` can be probed; `tcp:HOST:PORT` works for a port with TLS too"

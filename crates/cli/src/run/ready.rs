@@ -5,12 +5,17 @@ use std::{
     time::Duration,
 };
 
+use bytes::Bytes;
+use http_body_util::Empty;
+use hyper::{Request, client::conn::http1, header};
+use hyper_util::rt::TokioIo;
 use regex::Regex;
-use reqwest::{Client, Url, redirect::Policy};
 use tokio::{
     net::TcpStream,
     time::{sleep, timeout},
 };
+
+use url::{Position, Url};
 
 use super::output::ProcessOutput;
 use crate::args::Ready;
@@ -57,23 +62,32 @@ impl Ready {
                     sleep(TRY).await;
                 }
             }
-            Self::Url(url) => {
-                // A proxy would come from the environment, which only `main` reads.
-                let client = Client::builder().no_proxy().redirect(Policy::none()).timeout(TRY_MAX);
-                let Ok(client) = client.build() else {
-                    return std::future::pending().await;
-                };
-                loop {
-                    let answer = client.get(url.clone()).send().await;
-                    let status = answer.map_or(0, |answer| answer.status().as_u16());
-                    if (1..400).contains(&status) {
-                        return;
-                    }
-                    met.store(status, Ordering::Relaxed);
-                    sleep(TRY).await;
+            Self::Url(url) => loop {
+                let status = timeout(TRY_MAX, status(url)).await.ok().flatten().unwrap_or(0);
+                if (1..400).contains(&status) {
+                    return;
                 }
-            }
+                met.store(status, Ordering::Relaxed);
+                sleep(TRY).await;
+            },
         }
+    }
+}
+
+/// Requests the URL once, on a new connection, without a proxy and without redirects. Returns the status.
+async fn status(url: &Url) -> Option<u16> {
+    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
+    let stream = TcpStream::connect((host, url.port_or_known_default()?)).await.ok()?;
+    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
+    let request = Request::get(&url[Position::BeforePath..Position::AfterQuery])
+        .header(header::HOST, &url[Position::BeforeHost..Position::AfterPort])
+        .body(Empty::<Bytes>::new())
+        .ok()?;
+    tokio::select! {
+        // The response counts even if the connection ends with it.
+        biased;
+        response = sender.send_request(request) => Some(response.ok()?.status().as_u16()),
+        _ = connection => None,
     }
 }
 
@@ -107,6 +121,7 @@ mod tests {
             ("tcp:8080", Err("tcp:127.0.0.1:8080")),
             ("tcp:host:0", Err("tcp:127.0.0.1:8080")),
             ("https://localhost/", Err("only `http://` can be probed")),
+            ("http://ada:pass@localhost/", Err("without a user name and a password")),
             ("localhost:8080", Err("log:REGEX")),
         ];
         for (typed, expected) in cases {

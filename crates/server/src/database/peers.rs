@@ -235,7 +235,9 @@ impl Peers {
             Ok(Err(error)) => {
                 tracing::warn!(%error, "the server's row could not be removed; other servers count it for 10 s");
             }
-            Err(_) => tracing::warn!("the server's row could not be removed in time; other servers count it for 10 s"),
+            Err(_) => tracing::warn!(
+                "the server's row could not be removed in time; other servers count it for 10 s"
+            ),
         }
     }
 
