@@ -31,19 +31,20 @@ const FLOORS: &[(&str, &[&str])] = &[
     ("model", &[]),
     ("qualitytrace-source", &[]),
     ("qualitytrace-journal", &[]),
+    ("qualitytrace-net", &[]),
     ("lang", &["model", "qualitytrace-source"]),
     ("report", &["model", "qualitytrace-source"]),
     ("otlp", &["model"]),
     ("shape", &["model", "qualitytrace-source"]),
-    ("drivers", &["model", "otlp"]),
+    ("drivers", &["model", "otlp", "qualitytrace-net"]),
     ("db", &["model"]),
     ("bus", &["model", "qualitytrace-journal"]),
-    ("qualitytrace-telemetry", &["qualitytrace-journal", "qualitytrace-source"]),
+    ("qualitytrace-telemetry", &["qualitytrace-journal", "qualitytrace-net", "qualitytrace-source"]),
     ("runner", &["model", "lang", "drivers"]),
     ("golden", &[]),
     ("demo", &["model", "qualitytrace-telemetry"]),
-    ("server", &["model", "qualitytrace-source", "lang", "report", "otlp", "drivers", "db", "bus", "runner", "qualitytrace-telemetry"]),
-    ("cli", &["model", "qualitytrace-source", "lang", "report", "otlp", "shape", "drivers", "runner", "demo", "server", "qualitytrace-telemetry"]),
+    ("server", &["model", "qualitytrace-source", "lang", "report", "otlp", "drivers", "db", "bus", "runner", "qualitytrace-net", "qualitytrace-telemetry"]),
+    ("cli", &["model", "qualitytrace-source", "lang", "report", "otlp", "shape", "drivers", "runner", "demo", "server", "qualitytrace-net", "qualitytrace-telemetry"]),
     ("bench", &["model", "qualitytrace-source", "qualitytrace-journal", "lang", "report", "otlp", "drivers", "db", "bus", "qualitytrace-telemetry", "runner", "demo", "server"]),
     ("xtask", &[]),
 ];
@@ -57,11 +58,14 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("opentelemetry_sdk", &["qualitytrace-telemetry"]),
     ("opentelemetry-otlp", &["bench"]),
     ("clap", &["cli", "xtask"]),
+    ("hyper-rustls", &["qualitytrace-net"]),
+    ("reqwest", &["bench"]),
+    ("rustls-native-certs", &["qualitytrace-net"]),
 ];
 
 /// Crates for any program: none of their files names the product, except in the names of these packages.
 const LIBRARIES: &[&str] =
-    &["qualitytrace-source", "qualitytrace-journal", "qualitytrace-telemetry"];
+    &["qualitytrace-source", "qualitytrace-journal", "qualitytrace-net", "qualitytrace-telemetry"];
 
 /// The spellings of the product's name, in lower case.
 const PRODUCT: &[&str] = &["qualitytrace", "quality-trace", "quality_trace"];

@@ -13,8 +13,6 @@ pub(super) const RUN_MAX: Duration = Duration::from_secs(15 * 60);
 /// The reason why a request to a server failed.
 #[derive(Debug, Error)]
 pub(crate) enum ClientError {
-    #[error("no HTTP client can be made: {reason}")]
-    Client { reason: String },
     #[error("the authorities in `{path}` cannot be trusted: {reason}")]
     Ca { path: String, reason: String },
     #[error("the server at `{url}` cannot be reached: {reason}")]
@@ -32,7 +30,6 @@ pub(crate) enum ClientError {
 impl Faulty for ClientError {
     fn fault(&self) -> Fault {
         match self {
-            Self::Client { .. } => Fault::Internal,
             Self::Unreachable { .. } | Self::TooLong { .. } => Fault::Upstream,
             Self::Refused { status: 408 | 429, .. } => Fault::Overloaded,
             Self::Refused { status: 400..=499, .. } => Fault::Invalid,

@@ -3,7 +3,7 @@
 //! `https` trusts the certificate authorities of this machine, or only those of one file. Deliberately absent: redirects,
 //! which could send a token to another host, and proxies, which would come from the environment.
 
-use std::{fs, path::Path, sync::Arc};
+use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use http_body_util::{BodyExt, Full};
@@ -13,23 +13,20 @@ use hyper::{
     header::{AUTHORIZATION, HeaderValue},
     http::request::Builder,
 };
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{self, connect::HttpConnector},
-    rt::TokioExecutor,
-};
 use model::Secret;
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{CertificateDer, pem::PemObject},
+use net::{
+    HttpClient, HttpVersion, error_chain,
+    tls::{self, CertificateError, PemError, RootCertStore},
 };
 use url::form_urlencoded;
 
 use super::error::ClientError;
 
+/// How long an idle connection is kept.
+const IDLE_MAX: Duration = Duration::from_secs(50);
+
 /// The HTTP client.
-pub(super) struct Http(legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>);
+pub(super) struct Http(HttpClient);
 
 /// A request before it is sent.
 pub(super) struct Request {
@@ -48,31 +45,24 @@ pub(super) struct HttpResponse {
 impl Http {
     /// Returns a client for this URL. `ca` names a file with the trusted certificate authorities.
     pub(super) fn new(url: &str, ca: Option<&Path>) -> Result<Self, ClientError> {
-        let mut roots = RootCertStore::empty();
-        match ca {
-            Some(path) => roots = authorities(path)?,
-            // A certificate that cannot be parsed is skipped; the others are still trusted.
+        let roots = match ca {
+            Some(path) => authorities(path)?,
             None if url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) => {
-                roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
+                tls::system_roots(None, None).0
             }
-            None => {}
-        }
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .map_err(|error| ClientError::Client { reason: error.to_string() })?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
-        let client = legacy::Client::builder(TokioExecutor::new());
-        Ok(Self(client.build(https.enable_http1().build())))
+            None => RootCertStore::empty(),
+        };
+        let tls = tls::anonymous(Arc::new(roots), &[]);
+        Ok(Self(HttpClient::new(tls, HttpVersion::Http1, IDLE_MAX)))
     }
 
     /// Sends a request, and returns when the head of the response is received.
     pub(super) async fn send(&self, request: Request) -> Result<HttpResponse, String> {
         let Request { url, builder, body } = request;
-        let request = builder.uri(url).body(Full::new(body)).map_err(|error| chain(&error))?;
+        let request =
+            builder.uri(url).body(Full::new(body)).map_err(|error| error_chain(&error))?;
         let (parts, body) =
-            self.0.request(request).await.map_err(|error| chain(&error))?.into_parts();
+            self.0.send(request).await.map_err(|error| error_chain(&error))?.into_parts();
         Ok(HttpResponse { status: parts.status, headers: parts.headers, body })
     }
 }
@@ -117,7 +107,7 @@ impl HttpResponse {
     /// Returns the next chunk of the body; none at its end.
     pub(super) async fn chunk(&mut self) -> Result<Option<Bytes>, String> {
         while let Some(frame) = self.body.frame().await {
-            if let Ok(data) = frame.map_err(|error| chain(&error))?.into_data() {
+            if let Ok(data) = frame.map_err(|error| error_chain(&error))?.into_data() {
                 return Ok(Some(data));
             }
         }
@@ -128,24 +118,10 @@ impl HttpResponse {
 fn authorities(path: &Path) -> Result<RootCertStore, ClientError> {
     let wrong = |reason: String| ClientError::Ca { path: path.display().to_string(), reason };
     let pem = fs::read(path).map_err(|error| wrong(error.to_string()))?;
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| wrong(error.to_string()))?;
-        roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
-    }
-    if roots.is_empty() {
-        return Err(wrong("it holds no certificate in PEM form".to_owned()));
-    }
-    Ok(roots)
-}
-
-/// Formats an error with its sources, since the outermost error alone has little information.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
+    tls::authorities(&pem).map_err(|error| match error {
+        CertificateError::Pem(PemError::NoItemsFound) => {
+            wrong("it holds no certificate in PEM form".to_owned())
+        }
+        error => wrong(error.to_string()),
+    })
 }

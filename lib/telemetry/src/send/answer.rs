@@ -279,7 +279,7 @@ fn cause(error: &(dyn Error + 'static)) -> (WhyKind, String) {
     let (mut next, mut said) = (Some(error), String::new());
     while let Some(error) = next {
         said = error.to_string();
-        if error.is::<rustls::Error>() {
+        if error.is::<net::tls::TlsError>() {
             return (WhyKind::Tls, said);
         }
         // The connector's own error type is private; only its text is available.

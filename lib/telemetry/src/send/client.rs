@@ -18,10 +18,9 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{self, connect::HttpConnector},
-    rt::{TokioExecutor, TokioTimer},
+use net::{
+    HttpClient, HttpVersion,
+    tls::{PemError, TlsError},
 };
 use thiserror::Error;
 
@@ -38,9 +37,6 @@ const IDLE_MAX: Duration = Duration::from_secs(50);
 /// The minimum length of a secret: shorter words occur in every sentence, and are not secrets.
 const SECRET_BYTES_MIN: usize = 3;
 
-type Connector = HttpsConnector<HttpConnector>;
-type Connections = legacy::Client<Connector, Full<Bytes>>;
-
 /// A client of one OTLP endpoint. Used on the runtime of one lane.
 pub(crate) struct Client {
     transport: Transport,
@@ -53,19 +49,18 @@ pub(crate) struct Client {
     secrets: Vec<Secret>,
     /// Whether a request of each signal was accepted.
     accepted: [AtomicBool; 3],
-    connector: Connector,
-    connections: Mutex<Connections>,
+    connections: Mutex<HttpClient>,
 }
 
 /// Why a client cannot be created.
 #[derive(Debug, Error)]
 pub(crate) enum ClientError {
     #[error("cannot read {what} from `{}`: {source}; expected a PEM file", path.display())]
-    Pem { what: &'static str, path: PathBuf, source: rustls::pki_types::pem::Error },
+    Pem { what: &'static str, path: PathBuf, source: PemError },
     #[error("`{}` holds a certificate that cannot be trusted: {source}", path.display())]
-    Root { path: PathBuf, source: rustls::Error },
+    Root { path: PathBuf, source: TlsError },
     #[error("`{}` and `{}` do not fit together: {source}", cert.display(), key.display())]
-    Pair { cert: PathBuf, key: PathBuf, source: rustls::Error },
+    Pair { cert: PathBuf, key: PathBuf, source: TlsError },
     #[error("`{}` is given without its {missing}: expected both or none", given.display())]
     Half { given: PathBuf, missing: &'static str },
     #[error("this system has no trusted certificates{said}; name a file of them as `ca_file`")]
@@ -85,7 +80,10 @@ impl Client {
         let (traces, logs, metrics) = (traces?, logs?, metrics?);
         let is_tls = [&traces, &logs, &metrics].iter().any(|it| it.scheme_str() == Some("https"));
         let config = if is_tls { tls::config(&otlp.tls)? } else { tls::none() };
-        let connector = connector(otlp.transport, config);
+        let version = match otlp.transport {
+            Transport::Grpc => HttpVersion::Http2,
+            Transport::Http => HttpVersion::Http1,
+        };
         Ok(Self {
             transport: otlp.transport,
             compression: otlp.compression,
@@ -96,8 +94,7 @@ impl Client {
             headers: headers(otlp, user_agent)?,
             secrets: secrets(otlp),
             accepted: Default::default(),
-            connections: Mutex::new(connections(otlp.transport, connector.clone())),
-            connector,
+            connections: Mutex::new(HttpClient::new(config, version, IDLE_MAX)),
         })
     }
 
@@ -141,11 +138,11 @@ impl Client {
             request
         };
         let connections = self.connections.lock().expect("no panic under this lock").clone();
-        let mut sent = connections.request(request()).await;
+        let mut sent = connections.send(request()).await;
         if sent.as_ref().is_err_and(|error| has_only_waited(error)) {
             // The request waited for a connection that another request failed to open. None of it was sent, and only
             // the request that opens the connection gets the error.
-            sent = connections.request(request()).await;
+            sent = connections.send(request()).await;
         }
         let (head, body) = match sent {
             Ok(response) => response.into_parts(),
@@ -166,8 +163,8 @@ impl Client {
     /// Drops connections on which a request timed out: a peer that vanished without closing them would block the next
     /// request too.
     fn reconnect(&self) {
-        let new = connections(self.transport, self.connector.clone());
-        *self.connections.lock().expect("no panic under this lock") = new;
+        let mut connections = self.connections.lock().expect("no panic under this lock");
+        *connections = connections.without_connections();
     }
 
     fn uri(&self, signal: Signal) -> &Uri {
@@ -245,26 +242,6 @@ fn headers(otlp: &Otlp, user_agent: &str) -> Result<HeaderMap, ClientError> {
         headers.remove(name);
     }
     Ok(headers)
-}
-
-fn connector(transport: Transport, config: rustls::ClientConfig) -> Connector {
-    let mut tcp = HttpConnector::new();
-    tcp.enforce_http(false);
-    tcp.set_nodelay(true);
-    tcp.set_keepalive(Some(IDLE_MAX));
-    let builder = HttpsConnectorBuilder::new().with_tls_config(config).https_or_http();
-    match transport {
-        Transport::Grpc => builder.enable_http2().wrap_connector(tcp),
-        Transport::Http => builder.enable_http1().wrap_connector(tcp),
-    }
-}
-
-fn connections(transport: Transport, connector: Connector) -> Connections {
-    legacy::Client::builder(TokioExecutor::new())
-        .pool_idle_timeout(IDLE_MAX)
-        .pool_timer(TokioTimer::new())
-        .http2_only(transport == Transport::Grpc)
-        .build(connector)
 }
 
 /// Reads the body up to the limit, and the trailers, which come after it.

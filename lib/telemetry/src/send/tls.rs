@@ -2,38 +2,36 @@
 //!
 //! Deliberately absent: reading the files again when they change; a reload of the configuration does that.
 
-use std::{path::Path, sync::Arc};
+use std::{fs, path::Path, sync::Arc};
 
-use rustls::{
-    ClientConfig, RootCertStore,
-    crypto::ring,
-    pki_types::{
-        CertificateDer, PrivateKeyDer,
-        pem::{self, PemObject},
-    },
+use net::tls::{
+    self, CertificateError, ClientConfig, PemError, RootCertStore, Trust, client_certificate,
 };
 
 use super::client::ClientError;
 use crate::plan::Tls;
 
 /// The configuration for connections to `https` endpoints.
-pub(crate) fn config(tls: &Tls) -> Result<ClientConfig, ClientError> {
-    let roots = match &tls.ca_file {
+pub(crate) fn config(plan: &Tls) -> Result<ClientConfig, ClientError> {
+    let roots = match &plan.ca_file {
         Some(path) => roots_of(path)?,
         None => system_roots()?,
     };
-    let builder = builder().with_root_certificates(roots);
-    match (&tls.cert_file, &tls.key_file) {
-        (None, None) => Ok(builder.with_no_client_auth()),
+    let roots = Arc::new(roots);
+    match (&plan.cert_file, &plan.key_file) {
+        (None, None) => Ok(tls::anonymous(roots, &[])),
         (Some(cert), Some(key)) => {
-            let source = |path: &Path| {
-                let path = path.to_owned();
-                move |source| ClientError::Pem { what: "a private key", path, source }
-            };
-            let private = PrivateKeyDer::from_pem_file(key).map_err(source(key))?;
+            let (chain, private) = (read(cert, CERTIFICATES)?, read(key, PRIVATE_KEY)?);
+            // The key first: its error names its own file.
+            let certificate = tls::private_key(&private)
+                .map_err(|source| pem_error(PRIVATE_KEY, key, source))
+                .and_then(|_| {
+                    client_certificate(&chain, &private)
+                        .map_err(|source| pem_error(CERTIFICATES, cert, source))
+                })?;
             let refused =
                 |source| ClientError::Pair { cert: cert.clone(), key: key.clone(), source };
-            builder.with_client_auth_cert(certificates(cert)?, private).map_err(refused)
+            tls::client(&Trust::Authorities(roots), Some(certificate), &[]).map_err(refused)
         }
         (Some(given), None) => Err(ClientError::Half { given: given.clone(), missing: "key" }),
         (None, Some(given)) => {
@@ -42,41 +40,34 @@ pub(crate) fn config(tls: &Tls) -> Result<ClientConfig, ClientError> {
     }
 }
 
+const CERTIFICATES: &str = "certificates";
+const PRIVATE_KEY: &str = "a private key";
+
 /// The configuration if no endpoint is `https`: reads no file, trusts no certificate.
 pub(crate) fn none() -> ClientConfig {
-    builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth()
-}
-
-fn builder() -> rustls::ConfigBuilder<ClientConfig, rustls::WantsVerifier> {
-    // The provider is set explicitly, because any crate that links rustls can set the default of the process.
-    ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-        .with_safe_default_protocol_versions()
-        .expect("ring speaks TLS 1.2 and 1.3")
+    tls::anonymous(Arc::new(RootCertStore::empty()), &[])
 }
 
 fn roots_of(path: &Path) -> Result<RootCertStore, ClientError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(path)? {
-        let refused = |source| ClientError::Root { path: path.to_owned(), source };
-        roots.add(certificate).map_err(refused)?;
-    }
-    Ok(roots)
+    tls::authorities(&read(path, CERTIFICATES)?).map_err(|error| match error {
+        CertificateError::Pem(source) => pem_error(CERTIFICATES, path, source),
+        CertificateError::Refused(source) => ClientError::Root { path: path.to_owned(), source },
+    })
 }
 
-fn certificates(path: &Path) -> Result<Vec<CertificateDer<'static>>, ClientError> {
-    let refused = |source| ClientError::Pem { what: "certificates", path: path.to_owned(), source };
-    let found = CertificateDer::pem_file_iter(path).map_err(refused)?;
-    let found = found.collect::<Result<Vec<_>, _>>().map_err(refused)?;
-    if found.is_empty() { Err(refused(pem::Error::NoItemsFound)) } else { Ok(found) }
+fn read(path: &Path, what: &'static str) -> Result<Vec<u8>, ClientError> {
+    fs::read(path).map_err(|error| pem_error(what, path, PemError::Io(error)))
+}
+
+fn pem_error(what: &'static str, path: &Path, source: PemError) -> ClientError {
+    ClientError::Pem { what, path: path.to_owned(), source }
 }
 
 fn system_roots() -> Result<RootCertStore, ClientError> {
-    let found = rustls_native_certs::load_native_certs();
-    let mut roots = RootCertStore::empty();
+    let (roots, error) = tls::system_roots(None, None);
     // One invalid certificate among a hundred is no reason to fail.
-    let (added, _) = roots.add_parsable_certificates(found.certs);
-    if added == 0 {
-        let said = found.errors.first().map_or_else(String::new, |error| format!(": {error}"));
+    if roots.is_empty() {
+        let said = error.map_or_else(String::new, |error| format!(": {error}"));
         return Err(ClientError::NoRoots { said });
     }
     Ok(roots)

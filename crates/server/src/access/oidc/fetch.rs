@@ -9,12 +9,7 @@ use hyper::{
     Request,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
-use hyper_util::{
-    client::legacy::{self, connect::HttpConnector},
-    rt::TokioExecutor,
-};
-use rustls::{ClientConfig, RootCertStore, crypto::ring};
+use net::{HttpClient, HttpVersion, error_chain, tls};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use url::{Url, form_urlencoded};
@@ -24,26 +19,16 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// The maximum size of a response in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-type Client = legacy::Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
-
 /// An HTTP client for a provider. It trusts the root certificates of this machine.
 #[derive(Debug)]
-pub(super) struct Fetch(Client);
+pub(super) struct Fetch(HttpClient);
 
 impl Fetch {
     pub(super) fn new() -> Self {
-        let mut roots = RootCertStore::empty();
-        // A root certificate that cannot be parsed is skipped; the others still count.
-        roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-        let tls = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()))
-            .with_safe_default_protocol_versions()
-            .expect("the provider speaks the versions that are on by default")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
-        let https = HttpsConnectorBuilder::new().with_tls_config(tls).https_or_http();
+        let (roots, _error) = tls::system_roots(None, None);
+        let tls = tls::anonymous(Arc::new(roots), &[]);
         // Logins are rare: the provider would close an idle connection before the next login.
-        let mut client = legacy::Client::builder(TokioExecutor::new());
-        Self(client.pool_max_idle_per_host(0).build(https.enable_http1().build()))
+        Self(HttpClient::new(tls, HttpVersion::Http1, Duration::ZERO))
     }
 
     pub(super) async fn get<T: DeserializeOwned>(&self, url: &Url) -> Result<T, String> {
@@ -78,8 +63,9 @@ impl Fetch {
         let request = request.header(ACCEPT, "application/json").body(Full::new(body));
         let request = request.map_err(|error| format!("cannot be asked: {error}"))?;
         let answering = async {
-            let answer = self.0.request(request).await;
-            let answer = answer.map_err(|error| format!("does not answer: {}", chain(&error)))?;
+            let answer = self.0.send(request).await;
+            let answer =
+                answer.map_err(|error| format!("does not answer: {}", error_chain(&error)))?;
             let status = answer.status();
             let body = Limited::new(answer.into_body(), ANSWER_BYTES_MAX).collect().await;
             let body =
@@ -107,14 +93,4 @@ impl std::fmt::Display for ErrorBody<'_> {
             error => write!(f, " ({error} {})", text("error_description")),
         }
     }
-}
-
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
