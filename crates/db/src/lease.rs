@@ -130,12 +130,7 @@ impl Db {
         answer: &Answer,
         at: Timestamp,
     ) -> Result<(), DbError> {
-        let what = match answer {
-            Answer::Response(response) => What::Answered { status: response.status },
-            Answer::Exit(exit) => What::Exited { code: exit.code },
-            Answer::NotFired => What::NotFired,
-            Answer::NoAnswer(none) => What::NotAnswered { message: none.message.clone() },
-        };
+        let what = What::from(answer);
         let form = self.answer_form(run, answer).await?;
         let sealed = self.seal_answer(run, &form)?;
         let written = sqlx::query!(

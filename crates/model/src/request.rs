@@ -17,6 +17,72 @@ pub enum Request {
     TraceId(TraceId),
 }
 
+/// How a trigger passes on the trace context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextCarrier {
+    /// In headers of the request, or in metadata.
+    Headers,
+    /// In variables of its environment.
+    Environment,
+}
+
+impl Request {
+    /// Whether something is sent or started.
+    pub fn is_fired(&self) -> bool {
+        self.external_trace().is_none()
+    }
+
+    /// Returns the id of the trace if it is not minted for the run.
+    pub fn external_trace(&self) -> Option<TraceId> {
+        match self {
+            Self::TraceId(id) => Some(*id),
+            Self::Http(_) | Self::Exec(_) => None,
+        }
+    }
+
+    /// Returns the URL of the peer that it calls; none if it calls none that sends spans of the call.
+    pub fn url(&self) -> Option<&str> {
+        match self {
+            Self::Http(http) => Some(&http.url),
+            Self::Exec(_) | Self::TraceId(_) => None,
+        }
+    }
+
+    /// Returns the method of the call, as spans of its peer name it.
+    pub fn method(&self) -> Option<&str> {
+        match self {
+            Self::Http(http) => Some(&http.method),
+            Self::Exec(_) | Self::TraceId(_) => None,
+        }
+    }
+
+    /// Returns the attributes of the request for the trigger's span, by the semantic conventions.
+    pub fn span_attributes(&self) -> Vec<(&'static str, &str)> {
+        match self {
+            Self::Http(http) => vec![("http.request.method", &http.method)],
+            Self::Exec(_) | Self::TraceId(_) => Vec::new(),
+        }
+    }
+
+    /// Returns how it passes on the trace context, and in which formats.
+    pub fn propagation(&self) -> (ContextCarrier, &[Propagator]) {
+        match self {
+            Self::Http(http) => (ContextCarrier::Headers, &http.propagation),
+            Self::Exec(exec) => (ContextCarrier::Environment, &exec.propagation),
+            Self::TraceId(_) => (ContextCarrier::Headers, &[]),
+        }
+    }
+
+    /// Describes that it has ended, as the begin of a sentence.
+    pub fn end_words(&self) -> &'static str {
+        match self {
+            Self::Http(_) => "the system answered",
+            Self::Exec(_) => "the trigger's command ended",
+            Self::TraceId(_) => "the trace was waited for",
+        }
+    }
+}
+
 /// A resolved HTTP request. `Debug` shows headers and body: log it only where secrets are allowed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HttpRequest {

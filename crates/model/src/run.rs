@@ -86,6 +86,17 @@ pub enum What {
     Overtaken(Overtaken),
 }
 
+impl From<&Answer> for What {
+    fn from(answer: &Answer) -> Self {
+        match answer {
+            Answer::Response(response) => Self::Answered { status: response.status },
+            Answer::Exit(exit) => Self::Exited { code: exit.code },
+            Answer::NotFired => Self::NotFired,
+            Answer::NoAnswer(none) => Self::NotAnswered { message: none.message.clone() },
+        }
+    }
+}
+
 /// A step in the life of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]

@@ -273,10 +273,10 @@ fn rules(job: &Job<'_>, attempt: &Attempt, request: &Request, clock: Clock) -> R
     let known = job.learned.tests.get(job.plan.id.as_str());
     Rules {
         trigger: attempt.span_id,
-        target: target(request),
+        target: request.url().and_then(settle::authority),
         began: attempt.at,
         answered: clock.now(),
-        is_fired: !matches!(request, Request::TraceId(_)),
+        is_fired: request.is_fired(),
         flush: settle.flush,
         quiet_max: settle::quiet_max(&settle),
         absent: job.plan.absent().iter().cloned().collect(),
@@ -284,14 +284,6 @@ fn rules(job: &Job<'_>, attempt: &Attempt, request: &Request, clock: Clock) -> R
         started: job.started.cloned(),
         gap: known.map_or(Duration::ZERO, LearnedTest::longest_gap),
         linger: settle::linger_of(known, &settle),
-    }
-}
-
-/// Returns host and port that the trigger calls.
-fn target(request: &Request) -> Option<String> {
-    match request {
-        Request::Http(http) => settle::authority(&http.url),
-        Request::Exec(_) | Request::TraceId(_) => None,
     }
 }
 
@@ -320,10 +312,7 @@ fn mint<P: Ports>(request: &Request, ports: &P) -> Attempt {
     let span = span.first_chunk().copied().unwrap_or_default();
     let minted = || ports.keys().mint(&ports.project(), at, [a, b, c, d, e]);
     Attempt {
-        trace_id: match request {
-            Request::TraceId(id) => *id,
-            Request::Http(_) | Request::Exec(_) => minted(),
-        },
+        trace_id: request.external_trace().unwrap_or_else(minted),
         span_id: SpanId::from_random(span),
         at,
     }
@@ -339,7 +328,7 @@ async fn fire<P: Ports>(
     match progress {
         Progress::Answered(attempt, answer) => Ok((attempt, answer)),
         // Nothing was sent, so nothing can be sent twice.
-        Progress::Attempted(attempt) if matches!(request, Request::TraceId(_)) => {
+        Progress::Attempted(attempt) if !request.is_fired() => {
             ports.answered(&Answer::NotFired).await?;
             Ok((attempt, Answer::NotFired))
         }

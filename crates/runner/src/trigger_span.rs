@@ -18,13 +18,14 @@ const STDERR: &str = "qualitytrace.response.stderr";
 
 /// Builds the span of this attempt and its answer; none if nothing was fired.
 pub fn trigger_span(attempt: &Attempt, request: &Request, answer: &Answer) -> Option<SpanData> {
+    if !request.is_fired() {
+        return None;
+    }
     let mut span = SpanData::new(attempt.span_id, None, TRIGGER_SPAN_NAME);
     let mut add = |key: &str, value| span.attributes.push((key.to_owned(), value));
     let text = |text: &str| Value::Str(text.to_owned());
-    match request {
-        Request::Http(http) => add("http.request.method", text(&http.method)),
-        Request::Exec(_) => {}
-        Request::TraceId(_) => return None,
+    for (key, value) in request.span_attributes() {
+        add(key, text(value));
     }
     match answer {
         Answer::Response(response) => {

@@ -119,6 +119,7 @@ impl Host {
     }
 
     /// Returns whether this target of the `tracing` bridge is in a crate of the program.
+    #[cfg(feature = "tracing")]
     pub(crate) fn is_own(crates: &[String], target: &str) -> bool {
         let (name, _) = target.split_once("::").unwrap_or((target, ""));
         crates.is_empty() || crates.iter().any(|own| own == name)

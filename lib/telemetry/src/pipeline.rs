@@ -49,6 +49,7 @@ pub(crate) struct State {
     /// Exported scopes and targets; empty means all.
     pub(crate) scopes: Vec<String>,
     /// The crates of the program; empty means all.
+    #[cfg_attr(not(feature = "tracing"), expect(dead_code, reason = "only the bridge reads it"))]
     pub(crate) crates: Vec<String>,
 }
 

@@ -137,12 +137,7 @@ impl Ports for LocalPorts<'_> {
     }
 
     async fn answered(&self, answer: &Answer) -> Result<(), LeaseLost> {
-        self.tell_now(&match answer {
-            Answer::Response(response) => What::Answered { status: response.status },
-            Answer::Exit(exit) => What::Exited { code: exit.code },
-            Answer::NotFired => What::NotFired,
-            Answer::NoAnswer(none) => What::NotAnswered { message: none.message.clone() },
-        });
+        self.tell_now(&What::from(answer));
         let answered = self.answered.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(ResponseNotifier { case, to }) = answered {
             // If the channel is full, the run keeps its job slot, which is harmless.

@@ -15,7 +15,7 @@ use drivers::{
     trigger::{self, Triggers},
 };
 use lang::{Files, Plan, Vars};
-use model::{Fault, Faulty, Key, KeyRing, LearnedProfile, Progress, Request, RunId, World};
+use model::{Fault, Faulty, Key, KeyRing, LearnedProfile, Progress, RunId, World};
 use runner::{FinishedRun, Job, Limits, Pool, RunError, StartedProcesses};
 use thiserror::Error;
 use tokio::{runtime::Handle, time::sleep};
@@ -294,10 +294,7 @@ impl Session {
     pub(crate) fn target(&self, plan: &Plan, vars: &Vars) -> Option<Ready> {
         let seed = lang::Seed { now: self.world.now(), random: [0; 32] };
         let files = files::read(plan).ok()?;
-        match lang::request(plan, vars, &seed, &files).ok()?.request {
-            Request::Http(http) => Ready::target(&http.url),
-            Request::Exec(_) | Request::TraceId(_) => None,
-        }
+        Ready::target(lang::request(plan, vars, &seed, &files).ok()?.request.url()?)
     }
 
     /// Stops the system, if we started it.

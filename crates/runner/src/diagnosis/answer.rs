@@ -1,6 +1,6 @@
 //! The trace context in the response to the trigger: `traceresponse` of W3C Trace Context 2, and its predecessors.
 
-use model::{Cause, Diagnosis, Propagator, Request, TraceId};
+use model::{Cause, ContextCarrier, Diagnosis, Propagator, Request, TraceId};
 
 use super::case::{Case, diagnosis};
 
@@ -66,20 +66,19 @@ fn context(text: &str) -> Option<(TraceId, u8)> {
 
 /// Returns the advice for a context that is not continued at the first hop.
 pub(super) fn continuing(request: &Request) -> String {
-    let (gets, name) = match request {
-        Request::Exec(_) => {
+    let (gets, name) = match request.propagation() {
+        (ContextCarrier::Environment, _) => {
             return "let the command pass on the context that it gets in `TRACEPARENT`, as a header of its requests; and \
                     let the service continue it: `OTEL_PROPAGATORS` must name `tracecontext`, and its server must be \
                     instrumented"
                 .to_owned();
         }
-        Request::Http(http) => match http.propagation.first() {
+        (ContextCarrier::Headers, formats) => match formats.first() {
             Some(Propagator::B3) => ("b3", "b3"),
             Some(Propagator::B3Multi) => ("x-b3-traceid", "b3multi"),
             Some(Propagator::Jaeger) => ("uber-trace-id", "jaeger"),
             Some(Propagator::W3c) | None => ("traceparent", "tracecontext"),
         },
-        Request::TraceId(_) => ("traceparent", "tracecontext"),
     };
     format!(
         "let the service continue the `{gets}` that it gets: `OTEL_PROPAGATORS` must name `{name}`, its server must be \

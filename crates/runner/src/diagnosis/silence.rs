@@ -1,6 +1,6 @@
 //! Diagnoses for a trace of which no span arrived.
 
-use model::{Cause, Diagnosis, HttpRequest, Request};
+use model::{Cause, Diagnosis, Request};
 
 use super::{
     answer::{self, continuing},
@@ -33,7 +33,7 @@ fn other_traces(case: &Case<'_>, foreign: &Foreign, roots: &[Root<'_>]) -> Optio
     let within = || roots.iter().filter(|root| root.is_within && root.is_first());
     let entered = within().filter(|root| root.is_entry());
     // Selects the root that is most similar to the request; of equals the earliest, as `max_by_key` returns the last.
-    let is_asked = matches!(case.fired.request, Request::TraceId(_));
+    let is_asked = !case.fired.request.is_fired();
     let entered = entered.filter(|_| !is_asked);
     if let Some(root) = entered.rev().max_by_key(|root| likeness(case.fired.request, root)) {
         let after = duration(root.span.start().since(case.fired.attempt.at));
@@ -81,17 +81,10 @@ fn other_traces(case: &Case<'_>, foreign: &Foreign, roots: &[Root<'_>]) -> Optio
 
 /// Returns how similar a span is to the receiving side of the request.
 fn likeness(request: &Request, root: &Root<'_>) -> u8 {
-    let Some(http) = http(request) else { return 0 };
+    let Some(url) = request.url() else { return 0 };
     let method = attribute(root.span, &["http.request.method", "http.method"]);
-    let is_path = served_path(root.span) == Some(path_of(&http.url));
-    u8::from(is_path) * 2 + u8::from(method == Some(http.method.as_str()))
-}
-
-fn http(request: &Request) -> Option<&HttpRequest> {
-    match request {
-        Request::Http(http) => Some(http),
-        Request::Exec(_) | Request::TraceId(_) => None,
-    }
+    let is_path = served_path(root.span) == Some(path_of(url));
+    u8::from(is_path) * 2 + u8::from(method.is_some() && method == request.method())
 }
 
 /// Reports spans without our marker: processes that we started mark their spans, unless they ignore the variables.
@@ -167,11 +160,7 @@ fn nothing_connected(case: &Case<'_>) -> Option<Diagnosis> {
              that it can reach this machine: inside a container `localhost` is the container"
         }
     };
-    let ended = match case.fired.request {
-        Request::Http(_) => "the system answered",
-        Request::Exec(_) => "the trigger's command ended",
-        Request::TraceId(_) => "the trace was waited for",
-    };
+    let ended = case.fired.request.end_words();
     Some(diagnosis(
         Cause::NothingConnected,
         format!("{ended}, and nobody connected to the receiver, not even once"),
