@@ -83,12 +83,14 @@ async fn status(url: &Url) -> Option<u16> {
         .header(header::HOST, &url[Position::BeforeHost..Position::AfterPort])
         .body(Empty::<Bytes>::new())
         .ok()?;
-    tokio::select! {
-        // The response counts even if the connection ends with it.
-        biased;
-        response = sender.send_request(request) => Some(response.ok()?.status().as_u16()),
-        _ = connection => None,
-    }
+    let response = sender.send_request(request);
+    tokio::pin!(response);
+    let response = tokio::select! {
+        response = &mut response => response,
+        // The peer may close the connection with its response, which is there then.
+        _ended = connection => response.await,
+    };
+    Some(response.ok()?.status().as_u16())
 }
 
 async fn accepts(host: &str, port: u16) -> bool {
