@@ -141,7 +141,7 @@ async fn what_holds_a_server_is_said() -> Result<()> {
     until_said(&server, "has delivered no spans for 5").await?;
     until_said(&server, "refused the connection: is it running?").await?;
     until_said(&server, "% full (").await?;
-    until_said(&server, "the program waits for room in it").await?;
+    until_said(&server, "threads wait for room in it").await?;
     let status = ["telemetry", "status", "--server", &server.api];
     let told = qualitytrace(Path::new(BINARY), &status).await?;
     assert_eq!(told.code, Some(1), "{told:?}");
@@ -170,9 +170,9 @@ async fn what_holds_a_server_is_said() -> Result<()> {
         " no spans ",
         " delivers spans again",
         "; when it is full",
-        "the program waits for room",
+        "threads wait for room in it",
         "no thread waits",
-        "has room again",
+        "has room in its buffer again",
     ] {
         assert_eq!(lines(words), 1, "once each: {words}: {log}");
     }

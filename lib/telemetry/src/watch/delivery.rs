@@ -65,8 +65,14 @@ impl SignalWatch {
         failing.map(|failing| now.saturating_duration_since(failing.since))
     }
 
+    /// Returns how the signal fails, whatever its URL: signals that fail in the same way have the same problem.
+    pub(super) fn failure_kind(&self, snapshot: &Snapshot) -> String {
+        let reason = snapshot.signal(self.signal).reason.as_deref().unwrap_or_default();
+        reason.split_once("` ").map_or(reason, |(_, kind)| kind).to_owned()
+    }
+
     /// Returns the notice that is due: a begin or an end. While another signal has a reported failure (`is_beside`), this
-    /// is the same outage until that one recovers. No failure is reported if one of the exporter was a moment ago
+    /// is the same outage until that one recovers. No failure is reported if one of the same kind was a moment ago
     /// (`is_early`).
     pub(super) fn observe(
         &mut self,

@@ -20,8 +20,8 @@ const CALM: Duration = Duration::from_secs(5);
 #[derive(Debug)]
 pub(super) struct ExporterWatch {
     signals: [SignalWatch; 3],
-    /// When the failure of a signal was last reported.
-    failure_at: Option<Instant>,
+    /// When the failure of a signal was last reported, and its kind.
+    reported: Option<(Instant, String)>,
     filling: Alarm,
     holding: Alarm,
     drops: Alarm,
@@ -56,7 +56,7 @@ impl ExporterWatch {
         let calm = || Alarm::over_after(CALM);
         Self {
             signals: Signal::ALL.map(|signal| SignalWatch::new(signal, snapshot)),
-            failure_at: None,
+            reported: None,
             filling: calm(),
             holding: calm(),
             drops: calm(),
@@ -99,10 +99,13 @@ impl ExporterWatch {
         for at in 0..self.signals.len() {
             let is_beside =
                 (0..self.signals.len()).any(|it| it != at && self.signals[it].is_told());
-            let is_early = self.failure_at.is_some_and(|last| snapshot.now < last + AGAIN_AFTER);
+            let kind = self.signals[at].failure_kind(snapshot);
+            let is_early = self.reported.as_ref().is_some_and(|(last, reported)| {
+                snapshot.now < *last + AGAIN_AFTER && *reported == kind
+            });
             let said = self.signals[at].observe(snapshot, (is_beside, is_early));
             if let Some((false, _)) = said {
-                self.failure_at = Some(snapshot.now);
+                self.reported = Some((snapshot.now, kind));
             }
             lines.extend(said.map(|(is_over, line)| (Topic::Delivery, is_over, line)));
         }
