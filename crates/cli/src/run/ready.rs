@@ -1,21 +1,26 @@
 //! Detects when the command under test is ready for its first request.
 
 use std::{
-    sync::atomic::{AtomicU16, Ordering},
+    sync::{
+        Arc,
+        atomic::{AtomicU16, Ordering},
+    },
     time::Duration,
 };
 
-use bytes::Bytes;
-use http_body_util::Empty;
-use hyper::{Request, client::conn::http1, header};
-use hyper_util::rt::TokioIo;
+use http_body_util::Full;
+use hyper::Request;
+use net::{
+    HttpClient, HttpVersion,
+    tls::{self, RootCertStore},
+};
 use regex::Regex;
 use tokio::{
     net::TcpStream,
     time::{sleep, timeout},
 };
 
-use url::{Position, Url};
+use url::Url;
 
 use super::output::ProcessOutput;
 use crate::args::Ready;
@@ -62,35 +67,28 @@ impl Ready {
                     sleep(TRY).await;
                 }
             }
-            Self::Url(url) => loop {
-                let status = timeout(TRY_MAX, status(url)).await.ok().flatten().unwrap_or(0);
-                if (1..400).contains(&status) {
-                    return;
+            Self::Url(url) => {
+                // Each request has a new connection, and no certificate is needed for `http`.
+                let tls = tls::anonymous(Arc::new(RootCertStore::empty()), &[]);
+                let client = HttpClient::new(tls, HttpVersion::Http1, Duration::ZERO);
+                loop {
+                    let status = timeout(TRY_MAX, status(&client, url)).await.ok().flatten();
+                    let status = status.unwrap_or(0);
+                    if (1..400).contains(&status) {
+                        return;
+                    }
+                    met.store(status, Ordering::Relaxed);
+                    sleep(TRY).await;
                 }
-                met.store(status, Ordering::Relaxed);
-                sleep(TRY).await;
-            },
+            }
         }
     }
 }
 
-/// Requests the URL once, on a new connection, without a proxy and without redirects. Returns the status.
-async fn status(url: &Url) -> Option<u16> {
-    let host = url.host_str()?.trim_start_matches('[').trim_end_matches(']');
-    let stream = TcpStream::connect((host, url.port_or_known_default()?)).await.ok()?;
-    let (mut sender, connection) = http1::handshake(TokioIo::new(stream)).await.ok()?;
-    let request = Request::get(&url[Position::BeforePath..Position::AfterQuery])
-        .header(header::HOST, &url[Position::BeforeHost..Position::AfterPort])
-        .body(Empty::<Bytes>::new())
-        .ok()?;
-    let response = sender.send_request(request);
-    tokio::pin!(response);
-    let response = tokio::select! {
-        response = &mut response => response,
-        // The peer may close the connection with its response, which is there then.
-        _ended = connection => response.await,
-    };
-    Some(response.ok()?.status().as_u16())
+/// Returns the status of the response, if there is one.
+async fn status(client: &HttpClient, url: &Url) -> Option<u16> {
+    let request = Request::get(url.as_str()).body(Full::default()).ok()?;
+    Some(client.send(request).await.ok()?.status().as_u16())
 }
 
 async fn accepts(host: &str, port: u16) -> bool {
