@@ -20,8 +20,9 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
     if rows.is_empty() {
         return vec![format!("CONTRIBUTING.md: no table of words under `{HEADING}`")];
     }
+    let files = named_files(workspace);
     let complaint = |(word, file): (&str, &str)| {
-        let mut hits: Vec<_> = hits(workspace, word).collect();
+        let mut hits: Vec<_> = hits(&files, word).collect();
         hits.sort_by_key(|(path, count)| (std::cmp::Reverse(*count), *path));
         hits.truncate(OPENED);
         let is_found = hits.iter().any(|(path, _)| *path == file);
@@ -47,20 +48,37 @@ fn rows(page: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Returns the files of which names contain the word, each with the number of hits.
-fn hits<'a>(workspace: &'a Workspace, word: &str) -> impl Iterator<Item = (&'a str, usize)> {
-    let word = word.replace(' ', "_");
-    workspace.files().filter_map(move |file| {
+/// A file of the product, and the names in it.
+struct NamedFile<'a> {
+    path: &'a str,
+    stem: &'a str,
+    /// The names of types and functions, in snake case.
+    names: Vec<String>,
+}
+
+fn named_files(workspace: &Workspace) -> Vec<NamedFile<'_>> {
+    let is_product = |path: &str| {
+        let is_aside = ASIDE.iter().any(|aside| path.starts_with(aside));
+        path.contains("/src/") && !path.contains("/tests") && !is_aside
+    };
+    let files = workspace.files().filter(|file| is_product(&file.path));
+    let named = files.filter_map(|file| {
         let path = file.path.as_str();
-        let is_product = path.contains("/src/")
-            && !path.contains("/tests")
-            && !ASIDE.iter().any(|aside| path.starts_with(aside));
         let stem = path.rsplit('/').find(|part| *part != "mod.rs")?.trim_end_matches(".rs");
-        let code = code(&file.body());
-        let is_hit = |name: &str| format!("_{name}").contains(&format!("_{word}"));
-        let count = names(&code).filter(|name| is_hit(&snake_case(name))).count();
-        let count = count + if is_hit(stem) { OF_FILE_NAME } else { 0 };
-        (is_product && count > 0).then_some((path, count))
+        let names = names(&code(&file.body())).map(snake_case).collect();
+        Some(NamedFile { path, stem, names })
+    });
+    named.collect()
+}
+
+/// Returns the files of which names contain the word, each with the number of hits.
+fn hits<'a>(files: &'a [NamedFile<'a>], word: &str) -> impl Iterator<Item = (&'a str, usize)> {
+    let word = format!("_{}", word.replace(' ', "_"));
+    files.iter().filter_map(move |file| {
+        let is_hit = |name: &str| format!("_{name}").contains(&word);
+        let count = file.names.iter().filter(|name| is_hit(name)).count();
+        let count = count + if is_hit(file.stem) { OF_FILE_NAME } else { 0 };
+        (count > 0).then_some((file.path, count))
     })
 }
 
