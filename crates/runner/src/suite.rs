@@ -2,6 +2,8 @@
 //!
 //! A pure function, so that each caller can store the ended steps in its own way. Deliberately absent: running steps.
 
+use std::collections::BTreeSet;
+
 use lang::Step;
 use model::Verdict;
 
@@ -48,13 +50,25 @@ pub fn next(steps: &[Step], ended: &[Option<Verdict>]) -> Next {
     next
 }
 
+/// Returns all steps that have to end before this one, in the order of the document.
+pub fn needed(steps: &[Step], step: usize) -> BTreeSet<usize> {
+    let mut needed = BTreeSet::new();
+    let mut open = steps[step].needs.clone();
+    while let Some(next) = open.pop() {
+        if needed.insert(next) {
+            open.extend(&steps[next].needs);
+        }
+    }
+    needed
+}
+
 #[cfg(test)]
 mod tests {
     use lang::{Document, Step};
     use model::Verdict::{self, Failed, Inconclusive, Passed};
     use source::Text;
 
-    use super::{Next, next};
+    use super::{Next, needed, next};
 
     /// a, b after a, c after a, d after b and c, e by itself.
     fn steps() -> Vec<Step> {
@@ -97,5 +111,14 @@ spec:
             let expected = Next { ready: ready.to_vec(), skipped: skipped.to_vec() };
             assert_eq!(next(&steps(), &ended), expected, "{ended:?}");
         }
+    }
+
+    #[test]
+    fn what_a_step_needs_it_needs_through_others_too() {
+        let needs = |step| needed(&steps(), step).into_iter().collect::<Vec<_>>();
+        assert_eq!(
+            [needs(0), needs(1), needs(3), needs(4)],
+            [vec![], vec![0], vec![0, 1, 2], vec![]]
+        );
     }
 }

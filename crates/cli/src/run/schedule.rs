@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use lang::{Step, StepOutput, Vars};
 use model::Verdict;
-use runner::suite::{Next, next};
+use runner::suite::{Next, needed, next};
 
 use crate::{
     args::Shard,
@@ -179,16 +179,4 @@ impl Schedule {
 pub(crate) fn shard(items: Vec<Item>, shard: Shard) -> Vec<Item> {
     let (part, of) = (shard.part as usize - 1, shard.of as usize);
     items.into_iter().enumerate().filter(|(at, _)| at % of == part).map(|(_, item)| item).collect()
-}
-
-/// Returns all steps that have to end before this one, in the order of the document.
-fn needed(steps: &[Step], step: usize) -> BTreeSet<usize> {
-    let mut needed = BTreeSet::new();
-    let mut open = steps[step].needs.clone();
-    while let Some(next) = open.pop() {
-        if needed.insert(next) {
-            open.extend(&steps[next].needs);
-        }
-    }
-    needed
 }

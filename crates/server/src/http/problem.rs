@@ -112,7 +112,7 @@ impl From<DbError> for Problem {
 impl IntoResponse for Problem {
     fn into_response(self) -> Response {
         if self.fault == Fault::Internal {
-            tracing::error!(detail = self.detail, "a request met a bug");
+            tracing::error!(detail = self.detail, "internal error");
         }
         let form = ProblemBody {
             kind: "about:blank",

@@ -94,7 +94,7 @@ impl LateRuns {
         let late = match ended {
             Ok(late) => late,
             Err(error) => {
-                tracing::error!(%error, "a run met a bug here; it is taken again when its lease is over");
+                tracing::error!(%error, "internal error in a run; it is leased again when its lease has expired");
                 None
             }
         };

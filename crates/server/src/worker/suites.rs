@@ -16,7 +16,7 @@ use db::{
 };
 use lang::{Reference, Step};
 use model::{Faulty, Place, RunId, Verdict};
-use runner::suite::next;
+use runner::suite::{needed, next};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -55,7 +55,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
             () = waiting(&mut hints) => {}
             Some(ended) = suites.join_next(), if !suites.is_empty() => {
                 if let Err(error) = ended {
-                    tracing::error!(%error, "a suite met a bug here; it is taken again when its lease is over");
+                    tracing::error!(%error, "internal error in a suite run; it is leased again when its lease has expired");
                 }
             }
             () = sleep(worker.config.poll) => {}
@@ -293,16 +293,4 @@ impl<'a> ActiveSuiteRun<'a> {
 
 fn news_of(run: RunId) -> String {
     subjects::run_news(run).0
-}
-
-/// Returns all steps that have to end before this one, in the order written.
-fn needed(steps: &[Step], step: usize) -> BTreeSet<usize> {
-    let mut needed = BTreeSet::new();
-    let mut open = steps[step].needs.clone();
-    while let Some(next) = open.pop() {
-        if needed.insert(next) {
-            open.extend(&steps[next].needs);
-        }
-    }
-    needed
 }
