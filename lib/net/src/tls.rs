@@ -45,6 +45,17 @@ pub enum CertificateError {
     Refused(#[from] TlsError),
 }
 
+/// Which part of a client certificate cannot be parsed.
+#[derive(Debug, Error)]
+pub enum ClientCertificateError {
+    /// The certificate, or its chain.
+    #[error(transparent)]
+    Chain(PemError),
+    /// The key.
+    #[error(transparent)]
+    Key(PemError),
+}
+
 /// Returns the configuration of a client that offers these protocols (ALPN). Fails if the certificate and its key do not match.
 pub fn client(
     trust: &Trust,
@@ -97,14 +108,13 @@ pub fn authorities(pem: &[u8]) -> Result<RootCertStore, CertificateError> {
 }
 
 /// Parses the certificate of a client and its key.
-pub fn client_certificate(chain: &[u8], key: &[u8]) -> Result<ClientCertificate, PemError> {
-    let chain = certificates(chain)?;
-    Ok(ClientCertificate { chain, key: private_key(key)? })
-}
-
-/// Parses a private key.
-pub fn private_key(pem: &[u8]) -> Result<PrivateKeyDer<'static>, PemError> {
-    PrivateKeyDer::from_pem_slice(pem)
+pub fn client_certificate(
+    chain: &[u8],
+    key: &[u8],
+) -> Result<ClientCertificate, ClientCertificateError> {
+    let chain = certificates(chain).map_err(ClientCertificateError::Chain)?;
+    let key = PrivateKeyDer::from_pem_slice(key).map_err(ClientCertificateError::Key)?;
+    Ok(ClientCertificate { chain, key })
 }
 
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemError> {

@@ -5,7 +5,8 @@
 use std::{fs, path::Path, sync::Arc};
 
 use net::tls::{
-    self, CertificateError, ClientConfig, PemError, RootCertStore, Trust, client_certificate,
+    self, CertificateError, ClientCertificateError, ClientConfig, PemError, RootCertStore, Trust,
+    client_certificate,
 };
 
 use super::client::ClientError;
@@ -22,12 +23,10 @@ pub(crate) fn config(plan: &Tls) -> Result<ClientConfig, ClientError> {
         (None, None) => Ok(tls::anonymous(roots, &[])),
         (Some(cert), Some(key)) => {
             let (chain, private) = (read(cert, CERTIFICATES)?, read(key, PRIVATE_KEY)?);
-            // The key first: its error names its own file.
-            let certificate = tls::private_key(&private)
-                .map_err(|source| pem_error(PRIVATE_KEY, key, source))
-                .and_then(|_| {
-                    client_certificate(&chain, &private)
-                        .map_err(|source| pem_error(CERTIFICATES, cert, source))
+            let certificate =
+                client_certificate(&chain, &private).map_err(|error| match error {
+                    ClientCertificateError::Chain(source) => pem_error(CERTIFICATES, cert, source),
+                    ClientCertificateError::Key(source) => pem_error(PRIVATE_KEY, key, source),
                 })?;
             let refused =
                 |source| ClientError::Pair { cert: cert.clone(), key: key.clone(), source };

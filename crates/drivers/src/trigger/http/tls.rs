@@ -9,16 +9,16 @@ use std::{
 };
 
 use model::{Identity, Tls, Verify};
-use net::tls::{self, CertificateError, ClientCertificate, ClientConfig, PemError, RootCertStore};
+use net::tls::{
+    self, CertificateError, ClientCertificate, ClientCertificateError, ClientConfig, PemError,
+    RootCertStore,
+};
 use tokio_rustls::{TlsConnector, client::TlsStream, rustls::pki_types::ServerName};
 
 use super::connect::{ConnectError, Stream, Target};
 
 /// The hint if this machine has no trusted roots.
 const NO_ROOTS: &str = " (this machine has no trusted roots: install its `ca-certificates`)";
-
-/// Why a file is refused.
-const NO_CERTIFICATE: &str = "there is no certificate in it";
 
 /// ALPN protocols in order of preference.
 const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
@@ -106,26 +106,29 @@ impl Trust {
 
 /// Parses the certificates that are trusted instead of those of this machine.
 fn authorities(pem: &str) -> Result<RootCertStore, String> {
-    tls::authorities(pem.as_bytes()).map_err(|error| {
-        let why = match error {
-            CertificateError::Pem(PemError::NoItemsFound) => NO_CERTIFICATE.to_owned(),
-            error => error.to_string(),
-        };
-        format!("its `tls.caFile`: {why}")
+    tls::authorities(pem.as_bytes()).map_err(|error| match error {
+        CertificateError::Pem(error) => format!("its `tls.caFile`: {}", pem_words(&error)),
+        CertificateError::Refused(error) => format!("its `tls.caFile`: {error}"),
     })
 }
 
 /// Parses the client certificate chain and its key.
 fn known_by(identity: &Identity) -> Result<ClientCertificate, String> {
-    let key = identity.key.expose().as_bytes();
-    tls::private_key(key).map_err(|error| format!("its `tls.keyFile`: {error}"))?;
-    tls::client_certificate(identity.certificates.as_bytes(), key).map_err(|error| {
-        let why = match error {
-            PemError::NoItemsFound => NO_CERTIFICATE.to_owned(),
-            error => error.to_string(),
-        };
-        format!("its `tls.certFile`: {why}")
+    let (chain, key) = (identity.certificates.as_bytes(), identity.key.expose().as_bytes());
+    tls::client_certificate(chain, key).map_err(|error| match error {
+        ClientCertificateError::Chain(error) => {
+            format!("its `tls.certFile`: {}", pem_words(&error))
+        }
+        ClientCertificateError::Key(error) => format!("its `tls.keyFile`: {error}"),
     })
+}
+
+/// Describes why there are no certificates.
+fn pem_words(error: &PemError) -> String {
+    match error {
+        PemError::NoItemsFound => "there is no certificate in it".to_owned(),
+        error => error.to_string(),
+    }
 }
 
 impl Client {
