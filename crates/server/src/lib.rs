@@ -289,7 +289,7 @@ fn answer(
     stop: &CancellationToken,
 ) {
     if let Some(listener) = listeners.probes {
-        let app = (http::router::probes(api::routes(), app.clone()), proxies.clone());
+        let app = (http::router::probes(api::probes(), app.clone()), proxies.clone());
         tasks.spawn(http::listen::serve(listener, None, app, stop.clone()));
     }
     tasks.spawn(http::listen::serve(

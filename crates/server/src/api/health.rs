@@ -23,7 +23,7 @@ use crate::http::{
 const PING_MAX: Duration = Duration::from_secs(2);
 
 /// The probes.
-pub(super) fn probes() -> Router<App> {
+pub(crate) fn probes() -> Router<App> {
     Router::new().route("/livez", get(alive)).route("/readyz", get(ready))
 }
 

@@ -29,6 +29,8 @@ use utoipa_axum::router::OpenApiRouter;
 
 use crate::http::{app::App, router::Routes};
 
+pub(crate) use health::probes;
+
 /// The OpenAPI document, rendered once.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| {
     openapi::text(&openapi::document(operations().merge(telemetry::routes()).into_openapi()))
@@ -62,5 +64,5 @@ pub(crate) fn routes() -> Routes {
         .merge(login::routes())
         .route(openapi::PATH, get(|| async { openapi::answer(&DOCUMENT) }));
     let (control, _document) = telemetry::routes().split_for_parts();
-    Routes { api, control: control.merge(health::metrics_route()), probes: health::probes() }
+    Routes { api, control: control.merge(health::metrics_route()), probes: probes() }
 }

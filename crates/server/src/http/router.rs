@@ -53,9 +53,8 @@ pub(crate) fn router(routes: Routes, app: App) -> Router {
 }
 
 /// Returns the router of a listener that serves only probes.
-pub(crate) fn probes(routes: Routes, app: App) -> Router {
-    routes
-        .probes
+pub(crate) fn probes(probes: Router<App>, app: App) -> Router {
+    probes
         .fallback(no_such_path)
         .method_not_allowed_fallback(no_such_method)
         .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
