@@ -58,9 +58,22 @@ const OWNERS: &[(&str, &[&str])] = &[
     ("opentelemetry_sdk", &["qualitytrace-telemetry"]),
     ("opentelemetry-otlp", &["bench"]),
     ("clap", &["cli", "xtask"]),
-    ("hyper-rustls", &["qualitytrace-net"]),
     ("reqwest", &["bench"]),
     ("rustls-native-certs", &["qualitytrace-net"]),
+    ("socket2", &["qualitytrace-net"]),
+];
+
+/// The crates of HTTP and TLS, as code names them.
+const WIRE: &[&str] = &["hyper", "hyper_util", "rustls", "tokio_rustls"];
+
+/// The places whose code may name the crates of HTTP and TLS: the one library of clients, and each listener.
+const WIRE_PLACES: &[&str] = &[
+    "lib/net/src/",
+    "crates/drivers/src/greeting.rs",
+    "crates/drivers/src/receiver/",
+    "crates/server/src/http/",
+    "crates/demo/src/",
+    "crates/bench/",
 ];
 
 /// Crates for any program: none of their files names the product, except in the names of these packages.
@@ -152,6 +165,11 @@ fn a_search_by_everyday_words_finds_the_place() {
 #[test]
 fn each_foreign_world_has_its_owners() {
     check(guards::owners);
+}
+
+#[test]
+fn only_one_library_and_the_listeners_speak_http() {
+    check(guards::wire);
 }
 
 #[test]

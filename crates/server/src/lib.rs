@@ -32,7 +32,6 @@ use drivers::{
 use model::World;
 use runner::Pool;
 use tokio::{net::TcpListener, runtime, task::JoinSet};
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 pub use access::{
@@ -56,6 +55,7 @@ pub use start_error::StartError;
 use access::{Access, proxies::TrustedProxies};
 use config::{Config, Mode};
 use database::peers::Peers;
+use http::tls::TlsAcceptor;
 use ingest::interests::Interests;
 use startup::DbStartup;
 use telemetry::{calls::Watch, own_endpoint::refuse_own_endpoints};

@@ -1,22 +1,34 @@
-//! Connections of a client: the one place that sets up TLS, and the one pool of HTTP connections.
+//! Connections of a client: the one place that resolves names, checks addresses, sets up TLS and speaks HTTP.
 //!
-//! [`tls`] builds the configuration of a TLS client from trusted authorities and a client certificate. [`HttpClient`] sends
-//! requests over HTTP/1.1 or HTTP/2 and keeps its connections. Usable by any program.
+//! [`dial`] connects to a target, through a proxy if there is one, within network rules. [`tls`] builds the configuration of a TLS
+//! client from trusted authorities and a client certificate. [`exchange`](exchange()) sends one request on one connection;
+//! [`HttpClient`] sends many over HTTP/1.1 or HTTP/2 and keeps its connections. Usable by any program.
 //!
-//! Deliberately absent: redirects, which could send a credential to another host; proxies, which would come from the
-//! environment; retries and timeouts, which only the caller can choose.
+//! Deliberately absent: redirects, which could send a credential to another host; retries and timeouts, which only the caller can
+//! choose; the environment, which the caller reads.
 
-mod client;
+pub mod dial;
+mod exchange;
+mod network;
+mod pool;
+mod proxy;
 pub mod tls;
 
-pub use client::{HttpClient, HttpVersion, SendError};
+pub use exchange::{Exchange, HttpError, exchange};
+pub use hyper::body::{Body, Incoming};
+pub use network::{InvalidNetwork, METADATA, Network, NetworkRefusal, Networks};
+pub use pool::{HttpClient, HttpVersion, SendError};
+pub use proxy::{Proxies, Proxy};
 
 /// Formats an error with its sources, since the outermost error alone has little information.
 pub fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {
-        text = format!("{text}: {cause}");
+        let words = cause.to_string();
+        if !text.ends_with(&words) {
+            text = format!("{text}: {words}");
+        }
         source = cause.source();
     }
     text

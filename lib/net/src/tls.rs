@@ -1,6 +1,6 @@
 //! The TLS configuration of a client: which authorities it trusts, and by which certificate peers know it.
 
-use std::{path::Path, sync::Arc};
+use std::{io, path::Path, sync::Arc};
 
 use rustls::{
     DigitallySignedStruct, SignatureScheme,
@@ -13,10 +13,28 @@ use rustls::{
 };
 use rustls_native_certs::{load_certs_from_paths, load_native_certs};
 use thiserror::Error;
+use tokio_rustls::{TlsConnector, client::TlsStream};
+
+use crate::dial::{ConnectError, Stream, Target};
 
 pub use rustls::{
     ClientConfig, Error as TlsError, RootCertStore, pki_types::pem::Error as PemError,
 };
+
+/// The protocols that this library speaks, the preferred one first (ALPN).
+pub const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
+
+/// The hint if this machine has no trusted authorities.
+const NO_ROOTS: &str = " (this machine has no trusted roots: install its `ca-certificates`)";
+
+/// A client that opens TLS sessions.
+#[derive(Clone, Debug)]
+pub struct TlsClient {
+    config: Arc<ClientConfig>,
+    /// The expected name in the peer's certificate, if it differs from the host.
+    name: Option<String>,
+    hint: &'static str,
+}
 
 /// Which certificates of a peer are trusted.
 #[derive(Clone, Debug)]
@@ -120,6 +138,50 @@ pub fn client_certificate(
 fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemError> {
     let found = CertificateDer::pem_slice_iter(pem).collect::<Result<Vec<_>, _>>()?;
     if found.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(found) }
+}
+
+impl TlsClient {
+    /// Creates a client with this configuration.
+    pub fn new(config: ClientConfig) -> Self {
+        Self { config: Arc::new(config), name: None, hint: "" }
+    }
+
+    /// Creates a client that trusts the authorities of this machine. If there are none, its errors say so.
+    pub fn system(config: ClientConfig, roots: &RootCertStore) -> Self {
+        let hint = if roots.is_empty() { NO_ROOTS } else { "" };
+        Self { hint, ..Self::new(config) }
+    }
+
+    /// Expects this name in the peer's certificate instead of the host.
+    #[must_use]
+    pub fn expecting(self, name: Option<String>) -> Self {
+        Self { name, ..self }
+    }
+
+    /// Offers no protocol, as a proxy expects.
+    #[must_use]
+    pub fn without_protocols(&self) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols.clear();
+        Self { config: Arc::new(config), ..self.clone() }
+    }
+
+    /// Opens a session, and returns whether the peer selected HTTP/2.
+    pub(crate) async fn session(
+        &self,
+        target: &Target,
+        stream: Box<dyn Stream>,
+    ) -> Result<(TlsStream<Box<dyn Stream>>, bool), ConnectError> {
+        let failed = |source, hint| ConnectError::Tls { target: target.clone(), source, hint };
+        let name = self.name.as_ref().unwrap_or(&target.host);
+        let name = ServerName::try_from(name.clone());
+        let name = name.map_err(|error| failed(io::Error::other(error), ""))?;
+        let connector = TlsConnector::from(Arc::clone(&self.config));
+        let session = connector.connect(name, stream).await;
+        let session = session.map_err(|source| failed(source, self.hint))?;
+        let is_http2 = session.get_ref().1.alpn_protocol() == Some(PROTOCOLS[0]);
+        Ok((session, is_http2))
+    }
 }
 
 /// Accepts any certificate.

@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     EMPTY_NAMES, FILE_LINES_MAX, FLOORS, IMPURE_MODULES, IMPURE_WORDS, LIBRARIES, OWNERS, PRODUCT,
-    PURE,
+    PURE, WIRE, WIRE_PLACES,
     code::code,
     workspace::{Crate, Source, Workspace},
 };
@@ -42,6 +42,27 @@ pub(crate) fn owners(workspace: &Workspace) -> Vec<String> {
             if named && !owners.contains(&name.as_str()) && name != "bench" {
                 let owners = owners.join("` and `");
                 complaints.push(format!("`{name}` names `{foreign}`, which only `{owners}` may"));
+            }
+        }
+    }
+    complaints
+}
+
+/// Only the library of clients and the listeners name the crates of HTTP and TLS. Tests may.
+pub(crate) fn wire(workspace: &Workspace) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for one in &workspace.crates {
+        let sources = format!("{}/src/", one.folder);
+        let files = one.files.iter().filter(|file| file.path.starts_with(&sources));
+        for file in files.filter(|file| !WIRE_PLACES.iter().any(|it| file.path.starts_with(it))) {
+            let code = code(&file.body());
+            let words = code.split(|letter: char| !letter.is_alphanumeric() && letter != '_');
+            let words: BTreeSet<_> = words.collect();
+            for name in WIRE.iter().filter(|name| words.contains(**name)) {
+                complaints.push(format!(
+                    "{}: `{name}` belongs into `lib/net` or into a listener",
+                    file.path
+                ));
             }
         }
     }

@@ -188,6 +188,22 @@ fn a_foreign_world_named_by_a_stranger() {
 }
 
 #[test]
+fn a_client_of_its_own() {
+    let check = |path: &str, text: &str, expected: &[&str]| {
+        check(guards::wire, &[("drivers", ""), ("cli", "")], &[(path, text)], expected);
+    };
+    let uses = "use hyper::client::conn::http1;\n";
+    check("crates/drivers/src/receiver/http.rs", uses, &[]);
+    check("crates/cli/tests/run.rs", uses, &[]);
+    check("crates/cli/src/a.rs", "// `hyper` is not used.\n#[cfg(test)]\nmod tests {\n    use hyper::A;\n}\n", &[]);
+    let complaint = |path: &str, name: &str| format!("{path}: `{name}` belongs into `lib/net` or into a listener");
+    let path = "crates/drivers/src/trigger/http.rs";
+    check(path, uses, &[&complaint(path, "hyper")]);
+    let path = "crates/cli/src/remote.rs";
+    check(path, "fn a() -> tokio_rustls::TlsConnector {}\n", &[&complaint(path, "tokio_rustls")]);
+}
+
+#[test]
 fn an_impure_crate_on_a_pure_floor() {
     let check = |name: &str, foreign: &str, expected: &[&str]| {
         let lines = format!("[dependencies]\n{foreign} = \"1\"");

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use hyper::Method;
+use http::Method;
 use model::{DocumentKind, Outcome, RunId, Secret, TestId};
 use serde::{Deserialize, de::DeserializeOwned};
 use server::config::Environment;

@@ -1,6 +1,6 @@
 //! Documents on a server: list, get, delete, export.
 
-use hyper::Method;
+use http::Method;
 use model::{DocumentKind, TestId};
 use serde::Deserialize;
 use server::config::Environment;

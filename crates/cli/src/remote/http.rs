@@ -6,16 +6,15 @@
 use std::{fs, path::Path, sync::Arc, time::Duration};
 
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper::{
+use http::{
     HeaderMap, Method, StatusCode,
-    body::Incoming,
     header::{AUTHORIZATION, HeaderValue},
-    http::request::Builder,
+    request::Builder,
 };
+use http_body_util::{BodyExt, Full};
 use model::Secret;
 use net::{
-    HttpClient, HttpVersion, error_chain,
+    HttpClient, HttpVersion, Incoming, error_chain,
     tls::{self, CertificateError, PemError, RootCertStore},
 };
 use url::form_urlencoded;

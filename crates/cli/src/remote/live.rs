@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use hyper::{Method, StatusCode, header::CONTENT_TYPE};
+use http::{Method, StatusCode, header::CONTENT_TYPE};
 use model::{Faulty, Outcome, RunEvent, RunId, What};
 use serde::Deserialize;
 use tokio::time::{Instant, sleep, timeout, timeout_at};

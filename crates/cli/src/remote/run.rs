@@ -10,7 +10,7 @@ use std::{
     time::Duration,
 };
 
-use hyper::Method;
+use http::Method;
 use model::{Outcome, RunId, TestId, Trace};
 use serde::Deserialize;
 use server::config::Environment;

@@ -1,6 +1,6 @@
 //! The status of the exporters of a running server.
 
-use hyper::Method;
+use http::Method;
 use serde::Deserialize;
 use server::config::Environment;
 

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use hyper::Method;
+use http::Method;
 use model::{RunId, TestId, Trace};
 use server::config::Environment;
 

@@ -1,6 +1,6 @@
 //! The results of the last runs of tests, from a server.
 
-use hyper::Method;
+use http::Method;
 use model::{DocumentKind, TestId, Timestamp, Verdict};
 use serde::Deserialize;
 use server::config::Environment;

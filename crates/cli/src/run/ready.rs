@@ -8,8 +8,8 @@ use std::{
     time::Duration,
 };
 
+use http::Request;
 use http_body_util::Full;
-use hyper::Request;
 use net::{
     HttpClient, HttpVersion,
     tls::{self, RootCertStore},

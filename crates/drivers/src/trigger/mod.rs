@@ -9,16 +9,15 @@ mod answer_memory;
 mod context;
 mod exec;
 mod http;
-mod network;
 
 use std::path::PathBuf;
 
 use model::{Answer, Attempt, NoAnswer, Request};
+use net::Networks;
 
 pub use answer_memory::{AnswerHold, AnswerMemory};
 pub use context::propagate;
 use http::Http;
-pub use network::{InvalidNetwork, METADATA, Network, NetworkRefusal, Networks};
 
 /// The configuration of triggers.
 #[derive(Clone, Debug)]

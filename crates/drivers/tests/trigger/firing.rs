@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use drivers::trigger::{AnswerHold, Commands, Networks, TriggerConfig, TriggerLimits, Triggers};
+use drivers::trigger::{AnswerHold, Commands, TriggerConfig, TriggerLimits, Triggers};
 use model::{
     Answer, Attempt, Body, HttpRequest, NoAnswer, Propagator, Request, Response, Timestamp, Tls,
 };
+use net::Networks;
 
 pub(crate) const TRACE: &str = "0af7651916cd43dd8448eb211c80319c";
 pub(crate) const SPAN: &str = "b7ad6b7169203331";

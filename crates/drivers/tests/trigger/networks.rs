@@ -1,7 +1,8 @@
 //! Addresses that an untrusted test cannot reach, in any notation.
 
-use drivers::trigger::{Network, Networks, Triggers};
+use drivers::trigger::Triggers;
 use model::{HttpRequest, NoAnswerKind};
+use net::{Network, Networks};
 
 use crate::{
     firing::{get, no_answer, response, triggers_under},
@@ -11,7 +12,7 @@ use crate::{
 
 fn under(environment: &[(&str, &str)], allow: &[&str]) -> Triggers {
     let allow = allow.iter().map(|it| it.parse::<Network>().expect("a network")).collect();
-    triggers_under(environment, Networks::new(allow, Vec::new()))
+    triggers_under(environment, Networks::new("server.triggers.networks", allow, Vec::new()))
 }
 
 /// Each notation of this machine that the system's resolver understands.
@@ -69,9 +70,11 @@ async fn no_setting_reaches_credentials() {
         "[64:ff9b::169.254.169.254]",
     ];
     for host in hosts {
-        let answer =
-            no_answer(&triggers_under(&[], Networks::all()), get(&format!("http://{host}/latest")))
-                .await;
+        let answer = no_answer(
+            &triggers_under(&[], Networks::all("server.triggers.networks")),
+            get(&format!("http://{host}/latest")),
+        )
+        .await;
         assert_eq!(answer.kind, NoAnswerKind::Invalid, "{host}: {}", answer.message);
         assert!(answer.message.contains("no setting allows it"), "{host}: {}", answer.message);
     }

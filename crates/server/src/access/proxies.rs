@@ -10,7 +10,7 @@
 use std::{net::IpAddr, sync::Arc};
 
 use axum::http::{HeaderMap, HeaderName, header::FORWARDED};
-use drivers::trigger::Network;
+use net::Network;
 
 const FORWARDED_FOR: HeaderName = HeaderName::from_static("x-forwarded-for");
 const FORWARDED_PROTO: HeaderName = HeaderName::from_static("x-forwarded-proto");

@@ -1,8 +1,11 @@
 //! `server.triggers`: the targets that tests of other people may reach; and `server.trustedProxies`: the trusted proxies.
 
-pub use drivers::trigger::Network;
-use drivers::trigger::Networks;
+pub use net::Network;
+use net::Networks;
 use source::{Fields, Item};
+
+/// The setting of the network rules of triggers.
+const NETWORKS: &str = "server.triggers.networks";
 
 /// The targets that tests of other people may reach.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -23,9 +26,9 @@ impl Triggers {
     /// machine can reach it and that authentication is off. Behind a proxy on the same machine there may be many callers.
     pub(crate) fn networks(&self, is_own: bool) -> Networks {
         let base = match self.networks_allowed.is_empty() {
-            false => Networks::new(self.networks_allowed.clone(), Vec::new()),
-            true if is_own => Networks::all(),
-            true => Networks::public(),
+            false => Networks::new(NETWORKS, self.networks_allowed.clone(), Vec::new()),
+            true if is_own => Networks::all(NETWORKS),
+            true => Networks::public(NETWORKS),
         };
         base.without(self.networks_denied.clone())
     }

@@ -32,12 +32,11 @@ use tokio::{
     task::JoinSet,
     time::{sleep, timeout},
 };
-use tokio_rustls::TlsAcceptor;
 use tokio_util::sync::CancellationToken;
 
 use crate::{
     access::proxies::TrustedProxies,
-    http::{stall::Stalls, write_timeout::WriteTimeout},
+    http::{stall::Stalls, tls::TlsAcceptor, write_timeout::WriteTimeout},
 };
 
 /// The maximum number of connections served at a time; further ones wait.

@@ -1,19 +1,17 @@
-//! The certificate of the API. Deliberately absent: client certificates (clients send a token), and HTTP/2.
+//! The certificate of the API. Deliberately absent: client certificates (clients send a token).
 
 use std::{fs, io, path::PathBuf, sync::Arc};
 
 use thiserror::Error;
-use tokio_rustls::{
-    TlsAcceptor,
-    rustls::{
+use tokio_rustls::rustls::{
         self, ServerConfig,
         crypto::ring,
         pki_types::{
             CertificateDer, PrivateKeyDer,
             pem::{Error as PemError, PemObject},
         },
-    },
-};
+    };
+pub(crate) use tokio_rustls::TlsAcceptor;
 
 use crate::config::CertificateFiles;
 

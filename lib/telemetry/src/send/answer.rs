@@ -6,6 +6,7 @@
 
 use std::{error::Error, io, time::Duration};
 
+use net::{HttpError, dial::ConnectError};
 use prost::Message;
 
 use super::calendar;
@@ -282,11 +283,13 @@ fn cause(error: &(dyn Error + 'static)) -> (WhyKind, String) {
         if error.is::<net::tls::TlsError>() {
             return (WhyKind::Tls, said);
         }
-        // The connector's own error type is private; only its text is available.
-        if said == "dns error" {
+        if matches!(
+            error.downcast_ref(),
+            Some(ConnectError::Lookup { .. } | ConnectError::NoAddress(_))
+        ) {
             kind = WhyKind::Dns;
         }
-        if let Some(error) = error.downcast_ref::<hyper::Error>()
+        if let Some(error) = error.downcast_ref::<HttpError>()
             && (error.is_incomplete_message() || error.is_closed() || error.is_canceled())
         {
             kind = WhyKind::Reset;

@@ -17,9 +17,8 @@ use std::{
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Uri, header};
 use http_body_util::{BodyExt, Full};
-use hyper::body::Incoming;
 use net::{
-    HttpClient, HttpVersion,
+    HttpClient, HttpError, HttpVersion, Incoming,
     tls::{PemError, TlsError},
 };
 use thiserror::Error;
@@ -248,7 +247,7 @@ fn headers(otlp: &Otlp, user_agent: &str) -> Result<HeaderMap, ClientError> {
 async fn read(
     mut body: Incoming,
     transport: Transport,
-) -> Result<(Vec<u8>, Option<HeaderMap>), hyper::Error> {
+) -> Result<(Vec<u8>, Option<HeaderMap>), HttpError> {
     let (mut bytes, mut trailers) = (Vec::new(), None);
     while let Some(frame) = body.frame().await {
         match frame?.into_data() {

@@ -10,9 +10,7 @@
 //! Deliberately absent: cookies, decompression, connection reuse (a reused connection may be closed, and then it is unknown
 //! whether the request arrived), users in URLs, and SOCKS proxies.
 
-mod connect;
-mod converse;
-mod proxy;
+mod read;
 mod redirect;
 mod tls;
 
@@ -20,17 +18,19 @@ use std::time::Duration;
 
 use http::{HeaderName, HeaderValue, response::Parts};
 use model::{Attempt, Body, HttpRequest, NoAnswer, NoAnswerKind, Response, Tls};
+use net::{
+    Networks, Proxies,
+    dial::{ConnectError, Names, Route, Target, connect},
+};
 use thiserror::Error;
 use tokio::time::Instant;
 
 use self::{
-    connect::{ConnectError, Names, Target, Way, connect},
-    converse::{TimedResponse, converse},
-    proxy::Proxies,
+    read::{TimedResponse, send},
     redirect::Hop,
     tls::Trust,
 };
-use super::{AnswerHold, Networks, SendPermit, TriggerConfig, TriggerError, TriggerLimits};
+use super::{AnswerHold, SendPermit, TriggerConfig, TriggerError, TriggerLimits};
 
 /// One year replaces every longer timeout.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -69,7 +69,6 @@ enum HttpError {
 
 /// The settings of a request and of all its redirects.
 struct Terms<'a> {
-    deadline: Instant,
     permit: SendPermit<'a>,
     redirects_max: u32,
     hold: &'a AnswerHold,
@@ -101,7 +100,7 @@ impl Http {
                 let now = Instant::now();
                 let deadline = now.checked_add(timeout).unwrap_or(now + TIMEOUT_MAX);
                 let redirects_max = request.redirects_max;
-                let terms = Terms { deadline, permit, redirects_max, hold };
+                let terms = Terms { permit, redirects_max, hold };
                 hold.in_time(deadline, self.follow(hop, &request.tls, &terms))
                     .await
                     .unwrap_or(Err(HttpError::Timeout { target, timeout }))
@@ -162,16 +161,20 @@ impl Http {
     ) -> Result<TimedResponse, HttpError> {
         let proxy = self.proxies.on_the_way_to(&hop.url).map_err(HttpError::Unsendable)?;
         let tls = self.trust.client(tls).map_err(HttpError::Unsendable)?;
-        let networks = self.networks.as_ref();
-        let way = Way { proxy: proxy.as_ref(), networks, names: Names::System };
-        let peer = connect(&hop.origin, way, (&self.trust, &tls), terms.deadline).await?;
-        let request = hop.request(&peer, proxy.as_ref());
+        let route = Route {
+            proxy: proxy.as_ref().map(|proxy| (proxy, self.trust.to_proxy())),
+            networks: self.networks.as_ref(),
+            names: Names::System,
+            tls: &tls,
+        };
+        let connection = connect(&hop.origin, route).await?;
+        let request = hop.request(&connection, proxy.as_ref());
         if !(terms.permit)() {
             return Err(HttpError::Withheld);
         }
         let leads_on = |head: &Parts| terms.redirects_max > 0 && hop.next(head).is_some();
         let bytes_max = self.limits.response_bytes_max;
-        converse(peer, request, (&hop.origin.target, bytes_max, terms.hold), &leads_on).await
+        send(connection, request, (&hop.origin.target, bytes_max, terms.hold), &leads_on).await
     }
 }
 
@@ -184,7 +187,7 @@ impl HttpError {
         match self {
             Self::Unsendable(_) | Self::Withheld => NoAnswerKind::Invalid,
             Self::Broken { .. } => NoAnswerKind::Connection,
-            Self::Connect(error) => error.kind(),
+            Self::Connect(error) => kind(error),
             Self::TooLarge(_) | Self::HeadTooLarge => NoAnswerKind::TooLarge,
             Self::Timeout { .. } => NoAnswerKind::Timeout,
             Self::Redirects { .. } => NoAnswerKind::Redirects,
@@ -194,5 +197,15 @@ impl HttpError {
             }
             Self::Redirected { failed, .. } => failed.kind(),
         }
+    }
+}
+
+fn kind(error: &ConnectError) -> NoAnswerKind {
+    match error {
+        ConnectError::NoAddress(_) | ConnectError::Lookup { .. } => NoAnswerKind::Dns,
+        ConnectError::Refused { .. } | ConnectError::NoTunnel { .. } => NoAnswerKind::Refused,
+        ConnectError::Forbidden { .. } | ConnectError::Url(_) => NoAnswerKind::Invalid,
+        ConnectError::Tls { .. } => NoAnswerKind::Tls,
+        ConnectError::Proxy(error) => kind(error),
     }
 }

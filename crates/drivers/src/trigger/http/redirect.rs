@@ -14,13 +14,13 @@ use http::{
 };
 use http_body_util::Full;
 use model::{Attempt, HttpRequest};
+use net::{
+    Proxy,
+    dial::{Connection, Origin},
+};
 use url::Url;
 
-use super::{
-    HttpError,
-    connect::{Origin, Peer, Target},
-    proxy::Proxy,
-};
+use super::HttpError;
 use crate::trigger::context::propagate;
 
 /// Headers with credentials. They are not sent to another origin.
@@ -92,21 +92,25 @@ impl Hop {
         Some(next)
     }
 
-    /// Builds the request for this peer.
-    pub(super) fn request(&self, peer: &Peer, proxy: Option<&Proxy>) -> http::Request<Full<Bytes>> {
+    /// Builds the request for this connection.
+    pub(super) fn request(
+        &self,
+        connection: &Connection,
+        proxy: Option<&Proxy>,
+    ) -> http::Request<Full<Bytes>> {
         let mut request = http::Request::new(Full::new(self.body.clone()));
         *request.method_mut() = self.method.clone();
         *request.headers_mut() = self.headers.clone();
         let path = self.url.path_and_query().map_or("/", |path| path.as_str());
         let path = Uri::builder().path_and_query(path);
-        *request.uri_mut() = match peer {
-            Peer::Http1(_) => path.build(),
-            Peer::Http2(_) => {
+        *request.uri_mut() = match connection {
+            Connection::Http1(_) => path.build(),
+            Connection::Http2(_) => {
                 let host = request.headers_mut().remove(HOST);
                 let host = host.as_ref().and_then(|host| host.to_str().ok());
                 path.scheme("https").authority(host.unwrap_or_else(|| authority(&self.url))).build()
             }
-            Peer::Forwarding(_) => {
+            Connection::Forwarding(_) => {
                 let auth = proxy.and_then(|proxy| proxy.auth.clone());
                 auth.map(|auth| request.headers_mut().insert(PROXY_AUTHORIZATION, auth));
                 path.scheme("http").authority(authority(&self.url)).build()
@@ -123,18 +127,11 @@ fn authority(url: &Uri) -> &str {
 }
 
 /// Returns the origin of a URL.
-fn origin(url: &Uri) -> Result<Origin, &'static str> {
-    let is_tls = match url.scheme_str() {
-        Some("http") => false,
-        Some("https") => true,
-        _ => return Err("expected `http://` or `https://`"),
-    };
-    let authority = authority(url);
-    if authority.contains('@') {
-        return Err("a user in it is not sent; write an `Authorization` header");
+fn origin(url: &Uri) -> Result<Origin, String> {
+    if authority(url).contains('@') {
+        return Err("a user in it is not sent; write an `Authorization` header".to_owned());
     }
-    let target = Target::of(url, if is_tls { 443 } else { 80 });
-    Ok(Origin { target: target.ok_or("the port is not one")?, is_tls })
+    Origin::of(url).map_err(|error| error.to_string())
 }
 
 fn headers(
@@ -174,7 +171,9 @@ mod tests {
 
     use model::{Attempt, Body, HttpRequest, SpanId, Timestamp, Tls, TraceId};
 
-    use super::{Hop, Peer};
+    use net::dial::Connection;
+
+    use super::Hop;
 
     fn hop(url: &str) -> Hop {
         let request = HttpRequest {
@@ -213,14 +212,14 @@ mod tests {
             assert_eq!(hop.origin.target.to_string(), target, "{url}");
             assert_eq!(hop.origin.is_tls, url.starts_with("https"), "{url}");
             let stream = || Box::new(tokio::io::duplex(1).0);
-            let direct = hop.request(&Peer::Http1(stream()), None);
+            let direct = hop.request(&Connection::Http1(stream()), None);
             assert_eq!(direct.headers()["host"], host, "{url}");
             assert_eq!(direct.uri(), path, "{url}");
             // HTTP/2 has both in the URL.
-            let second = hop.request(&Peer::Http2(stream()), None);
+            let second = hop.request(&Connection::Http2(stream()), None);
             assert_eq!(second.headers().get("host"), None, "{url}");
             assert_eq!(second.uri().to_string(), format!("https://{host}{path}"), "{url}");
-            let passed_on = hop.request(&Peer::Forwarding(stream()), None);
+            let passed_on = hop.request(&Connection::Forwarding(stream()), None);
             assert_eq!(passed_on.uri().to_string(), format!("http://{host}{path}"), "{url}");
         }
     }

@@ -10,34 +10,17 @@ use std::{
 
 use model::{Identity, Tls, Verify};
 use net::tls::{
-    self, CertificateError, ClientCertificate, ClientCertificateError, ClientConfig, PemError,
-    RootCertStore,
+    self, CertificateError, ClientCertificate, ClientCertificateError, PROTOCOLS, PemError,
+    RootCertStore, TlsClient,
 };
-use tokio_rustls::{TlsConnector, client::TlsStream, rustls::pki_types::ServerName};
-
-use super::connect::{ConnectError, Stream, Target};
-
-/// The hint if this machine has no trusted roots.
-const NO_ROOTS: &str = " (this machine has no trusted roots: install its `ca-certificates`)";
-
-/// ALPN protocols in order of preference.
-const PROTOCOLS: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
 /// The trusted roots of this machine.
 pub(super) struct Trust {
     /// The locations of trusted certificates in the environment: a file, a folder.
     paths: [Option<String>; 2],
     roots: OnceLock<Arc<RootCertStore>>,
-    plain: OnceLock<Client>,
-}
-
-/// The TLS client configuration of a request.
-#[derive(Clone)]
-pub(super) struct Client {
-    config: Arc<ClientConfig>,
-    /// The expected name in the peer's certificate, if it differs from the host.
-    name: Option<String>,
-    hint: &'static str,
+    plain: OnceLock<TlsClient>,
+    to_proxy: OnceLock<TlsClient>,
 }
 
 impl fmt::Debug for Trust {
@@ -53,46 +36,38 @@ impl Trust {
             variable.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
         };
         let paths = [named("SSL_CERT_FILE"), named("SSL_CERT_DIR")];
-        Self { paths, roots: OnceLock::new(), plain: OnceLock::new() }
+        Self { paths, roots: OnceLock::new(), plain: OnceLock::new(), to_proxy: OnceLock::new() }
     }
 
-    /// Builds the client configuration of a request, or returns what is wrong with it.
-    pub(super) fn client(&self, request: &Tls) -> Result<Client, String> {
+    /// Builds the TLS client of a request, or returns what is wrong with its settings.
+    pub(super) fn client(&self, request: &Tls) -> Result<TlsClient, String> {
         if *request == Tls::default() {
             return Ok(self.plain().clone());
         }
-        let roots = match &request.verify {
-            Verify::System => Arc::clone(self.roots()),
-            Verify::Ca(pem) => Arc::new(authorities(pem)?),
-            Verify::Nothing => Arc::new(RootCertStore::empty()),
-        };
-        let hint = match request.verify {
-            Verify::System if roots.is_empty() => NO_ROOTS,
-            Verify::System | Verify::Ca(_) | Verify::Nothing => "",
-        };
         let trust = match &request.verify {
-            Verify::Nothing => net::tls::Trust::Any,
-            Verify::System | Verify::Ca(_) => net::tls::Trust::Authorities(roots),
+            Verify::System => tls::Trust::Authorities(Arc::clone(self.roots())),
+            Verify::Ca(pem) => tls::Trust::Authorities(Arc::new(authorities(pem)?)),
+            Verify::Nothing => tls::Trust::Any,
         };
         let certificate = request.identity.as_ref().map(known_by).transpose()?;
         let config = tls::client(&trust, certificate, &PROTOCOLS);
         let config = config.map_err(|error| format!("its `tls.certFile`: {error}"))?;
-        Ok(Client { config: Arc::new(config), name: request.server_name.clone(), hint })
+        let client = match request.verify {
+            Verify::System => TlsClient::system(config, self.roots()),
+            Verify::Ca(_) | Verify::Nothing => TlsClient::new(config),
+        };
+        Ok(client.expecting(request.server_name.clone()))
     }
 
-    /// Returns the client configuration for a proxy.
-    pub(super) fn to_proxy(&self) -> Client {
-        let plain = self.plain();
-        let mut config = ClientConfig::clone(&plain.config);
-        config.alpn_protocols.clear();
-        Client { config: Arc::new(config), ..plain.clone() }
+    /// Returns the TLS client for a proxy.
+    pub(super) fn to_proxy(&self) -> &TlsClient {
+        self.to_proxy.get_or_init(|| self.plain().without_protocols())
     }
 
-    fn plain(&self) -> &Client {
+    fn plain(&self) -> &TlsClient {
         self.plain.get_or_init(|| {
-            let roots = Arc::clone(self.roots());
-            let hint = if roots.is_empty() { NO_ROOTS } else { "" };
-            Client { config: Arc::new(tls::anonymous(roots, &PROTOCOLS)), name: None, hint }
+            let roots = self.roots();
+            TlsClient::system(tls::anonymous(Arc::clone(roots), &PROTOCOLS), roots)
         })
     }
 
@@ -128,25 +103,5 @@ fn pem_words(error: &PemError) -> String {
     match error {
         PemError::NoItemsFound => "there is no certificate in it".to_owned(),
         error => error.to_string(),
-    }
-}
-
-impl Client {
-    /// Opens a TLS session, and returns whether the peer selected HTTP/2.
-    pub(super) async fn session(
-        &self,
-        target: &Target,
-        stream: Box<dyn Stream>,
-    ) -> Result<(TlsStream<Box<dyn Stream>>, bool), ConnectError> {
-        let failed =
-            |reason: String, hint| ConnectError::Tls { target: target.clone(), reason, hint };
-        let name = self.name.as_ref().unwrap_or(&target.host);
-        let name = ServerName::try_from(name.clone());
-        let name = name.map_err(|error| failed(error.to_string(), ""))?;
-        let connector = TlsConnector::from(Arc::clone(&self.config));
-        let session = connector.connect(name, stream).await;
-        let session = session.map_err(|error| failed(error.to_string(), self.hint))?;
-        let is_http2 = session.get_ref().1.alpn_protocol() == Some(PROTOCOLS[0]);
-        Ok((session, is_http2))
     }
 }

@@ -4,11 +4,11 @@ use std::{sync::Arc, time::Duration};
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
-use http_body_util::{BodyExt, Full, Limited};
-use hyper::{
+use http::{
     Request,
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
+use http_body_util::{BodyExt, Full, Limited};
 use net::{HttpClient, HttpVersion, error_chain, tls};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
@@ -57,7 +57,7 @@ impl Fetch {
     /// Sends a request and decodes the response. Errors do not contain the request, which is secret.
     async fn send<T: DeserializeOwned>(
         &self,
-        request: hyper::http::request::Builder,
+        request: http::request::Builder,
         body: Bytes,
     ) -> Result<T, String> {
         let request = request.header(ACCEPT, "application/json").body(Full::new(body));

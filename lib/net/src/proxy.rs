@@ -9,11 +9,11 @@ use std::net::IpAddr;
 use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 
-use super::connect::{Origin, Target};
+use crate::dial::Origin;
 
 /// The proxies of an environment.
 #[derive(Debug)]
-pub(super) struct Proxies {
+pub struct Proxies {
     matcher: Matcher,
     /// The error of each proxy: for `http`, for `https`.
     wrong: [Option<String>; 2],
@@ -21,14 +21,16 @@ pub(super) struct Proxies {
 
 /// A proxy.
 #[derive(Debug)]
-pub(super) struct Proxy {
-    pub(super) origin: Origin,
+pub struct Proxy {
+    /// Where the proxy listens.
+    pub origin: Origin,
     /// The `proxy-authorization` header.
-    pub(super) auth: Option<HeaderValue>,
+    pub auth: Option<HeaderValue>,
 }
 
 impl Proxies {
-    pub(super) fn new(environment: &[(String, String)]) -> Self {
+    /// Reads the proxies of an environment.
+    pub fn new(environment: &[(String, String)]) -> Self {
         let named = |name: &str| {
             let found = |name: &str| environment.iter().find(|(key, _)| key == name);
             let variable = found(name).or_else(|| found(&name.to_ascii_lowercase()));
@@ -49,7 +51,7 @@ impl Proxies {
     }
 
     /// Returns the proxy for a URL, if there is one.
-    pub(super) fn on_the_way_to(&self, url: &Uri) -> Result<Option<Proxy>, String> {
+    pub fn on_the_way_to(&self, url: &Uri) -> Result<Option<Proxy>, String> {
         if is_here(url) {
             return Ok(None);
         }
@@ -57,7 +59,7 @@ impl Proxies {
         match (self.matcher.intercept(url), wrong) {
             (None, None) => Ok(None),
             (Some(found), None) => {
-                let origin = origin(found.uri()).ok_or("the proxy has no port")?;
+                let origin = Origin::of(found.uri()).map_err(|error| error.to_string())?;
                 Ok(Some(Proxy { origin, auth: found.basic_auth().cloned() }))
             }
             (_, Some(wrong)) => Err(wrong.clone()),
@@ -76,15 +78,5 @@ fn is_here(url: &Uri) -> bool {
 fn is_usable(value: &str) -> bool {
     let any = Matcher::builder().all(value).build();
     let found = any.intercept(&Uri::from_static("http://a"));
-    found.is_some_and(|found| origin(found.uri()).is_some())
-}
-
-fn origin(url: &Uri) -> Option<Origin> {
-    let is_tls = match url.scheme_str() {
-        Some("http") => false,
-        Some("https") => true,
-        _ => return None,
-    };
-    let target = Target::of(url, if is_tls { 443 } else { 80 })?;
-    Some(Origin { target, is_tls })
+    found.is_some_and(|found| Origin::of(found.uri()).is_ok())
 }

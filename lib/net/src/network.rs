@@ -1,4 +1,4 @@
-//! Network rules: the addresses that triggers of untrusted tests may reach.
+//! Network rules: the addresses that a program may reach for others.
 //!
 //! A name is resolved first and its addresses are checked against the rules; the connection then goes to a checked address. It
 //! therefore does not matter how an address is written, which name resolves to it, or to what the name resolves a moment later.
@@ -15,9 +15,10 @@ use std::{
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use thiserror::Error;
 
-/// The network rules.
+/// The network rules, and the setting by which an operator changes them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Networks {
+    setting: &'static str,
     allow: Vec<Network>,
     deny: Vec<Network>,
 }
@@ -46,13 +47,13 @@ pub struct InvalidNetwork;
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NetworkRefusal {
     /// It is one of [`METADATA`].
-    #[error(
-        "`{0}` is where a cloud tells its machines their credentials; no setting allows it to triggers"
-    )]
+    #[error("`{0}` is where a cloud tells its machines their credentials; no setting allows it")]
     Metadata(IpAddr),
     /// A `deny` rule lists it.
-    #[error("`{address}` is in `{network}`, which `server.triggers.networks.deny` lists")]
+    #[error("`{address}` is in `{network}`, which `{setting}.deny` lists")]
     Denied {
+        /// The setting of the rules.
+        setting: &'static str,
         /// The address.
         address: IpAddr,
         /// The rule.
@@ -60,10 +61,11 @@ pub enum NetworkRefusal {
     },
     /// No rule allows it.
     #[error(
-        "`{address}` is {what}, and `server.triggers.networks.allow` does not list it: whoever operates the server can \
-         add {add}"
+        "`{address}` is {what}, and `{setting}.allow` does not list it: whoever operates the server can add {add}"
     )]
     NotAllowed {
+        /// The setting of the rules.
+        setting: &'static str,
         /// The address.
         address: IpAddr,
         /// The kind of the address.
@@ -97,19 +99,19 @@ const EVERYTHING: [Network; 2] = [
 ];
 
 impl Networks {
-    /// Creates rules from the operator's configuration. `deny` overrides `allow`.
-    pub fn new(allow: Vec<Network>, deny: Vec<Network>) -> Self {
-        Self { allow, deny }
+    /// Creates rules from the operator's configuration. `deny` overrides `allow`. Messages name the `setting`.
+    pub fn new(setting: &'static str, allow: Vec<Network>, deny: Vec<Network>) -> Self {
+        Self { setting, allow, deny }
     }
 
-    /// The default rules: the internet, and no address of this site.
-    pub fn public() -> Self {
-        Self::new(vec![Network::Public], Vec::new())
+    /// Rules for the internet, and no address of this site.
+    pub fn public(setting: &'static str) -> Self {
+        Self::new(setting, vec![Network::Public], Vec::new())
     }
 
-    /// The default rules if only this machine can send requests: all addresses except those with credentials.
-    pub fn all() -> Self {
-        Self::new(EVERYTHING.to_vec(), Vec::new())
+    /// Rules for all addresses except those with credentials.
+    pub fn all(setting: &'static str) -> Self {
+        Self::new(setting, EVERYTHING.to_vec(), Vec::new())
     }
 
     /// The same rules with these addresses denied.
@@ -119,13 +121,14 @@ impl Networks {
 
     /// Checks whether an address may be reached, or returns the rule that forbids it.
     pub fn check(&self, address: IpAddr) -> Result<(), NetworkRefusal> {
+        let setting = self.setting;
         let forms = forms(address);
         let forms = || forms.iter().flatten().copied();
         if forms().any(|form| METADATA.contains(&form)) {
             return Err(NetworkRefusal::Metadata(address));
         }
         if let Some(network) = self.deny.iter().find(|it| forms().any(|form| it.holds(form))) {
-            return Err(NetworkRefusal::Denied { address, network: *network });
+            return Err(NetworkRefusal::Denied { setting, address, network: *network });
         }
         // The position of an address within a site's own prefix is unknown: only a rule that names the prefix allows it.
         let is_own_prefix = is_local_nat64(address);
@@ -144,7 +147,7 @@ impl Networks {
             Some(Network::Loopback) => ("this machine itself", format!("`loopback`, or {within}")),
             Some(Network::Within(_)) | None => ("of a special kind", within),
         };
-        Err(NetworkRefusal::NotAllowed { address, what, add })
+        Err(NetworkRefusal::NotAllowed { setting, address, what, add })
     }
 }
 
@@ -283,7 +286,7 @@ mod tests {
             let words = text.split_whitespace();
             words.map(|it| it.parse().unwrap_or_else(|why| panic!("{it}: {why}"))).collect()
         };
-        Networks::new(read(allow), read(deny))
+        Networks::new("networks", read(allow), read(deny))
     }
 
     const EVERYTHING: &str = "0.0.0.0/0 ::/0 public private loopback";

@@ -15,14 +15,13 @@ use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::{TcpListener, UdpSocket},
     task::JoinSet,
-    time::{Instant, timeout},
+    time::timeout,
 };
 
-use super::{ConnectError, Names, Networks, Origin, Target, Way, connect, lookup};
-use crate::trigger::{
-    http::{proxy::Proxy, tls::Trust},
-    network::Network,
+use super::{
+    ConnectError, Names, Networks, Origin, Proxy, Route, Target, TlsClient, connect, lookup,
 };
+use crate::{network::Network, tls};
 
 const NAME: &str = "rebind.example";
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
@@ -120,19 +119,21 @@ async fn is_reached(listener: &TcpListener) -> bool {
 
 fn rules(allow: &[&str]) -> Networks {
     let allow = allow.iter().map(|it| it.parse::<Network>().expect("a network")).collect();
-    Networks::new(allow, Vec::new())
+    Networks::new("networks", allow, Vec::new())
 }
 
 fn target(port: u16) -> Target {
     Target { host: NAME.to_owned(), port }
 }
 
-async fn connected(way: Way<'_>, port: u16) -> Result<(), ConnectError> {
-    let trust = Trust::new(&[]);
-    let client = trust.client(&model::Tls::default()).expect("no certificates are needed");
+async fn connected(route: Route<'_>, port: u16) -> Result<(), ConnectError> {
     let origin = Origin { target: target(port), is_tls: false };
-    let deadline = Instant::now() + IN_TIME;
-    connect(&origin, way, (&trust, &client), deadline).await.map(drop)
+    timeout(IN_TIME, connect(&origin, route)).await.expect("in time").map(drop)
+}
+
+/// A client that trusts nobody: no case uses TLS.
+fn no_tls() -> TlsClient {
+    TlsClient::new(tls::anonymous(Arc::new(tls::RootCertStore::empty()), &[]))
 }
 
 /// If the answer changes between two queries, each connection goes to the address that was checked for it, or fails.
@@ -151,9 +152,10 @@ async fn an_address_is_connected_to_only_as_it_was_checked() {
         let (port, [allowed, here]) = listeners().await;
         let networks = rules(&["127.0.0.2"]);
         let names = Names::Server(server.address);
-        let way = Way { proxy: None, networks: Some(&networks), names };
+        let tls = no_tls();
+        let route = Route { proxy: None, networks: Some(&networks), names, tls: &tls };
         for (turn, is_expected) in expected.iter().enumerate() {
-            let seen = connected(way, port).await;
+            let seen = connected(route, port).await;
             assert_eq!(seen.is_ok(), *is_expected, "{answers:?}, {turn}: {seen:?}");
             if let Err(error) = seen {
                 assert!(matches!(error, ConnectError::Forbidden { .. }), "{error}");
@@ -172,9 +174,11 @@ async fn no_failure_leads_to_a_forbidden_address() {
     let (port, [allowed, here]) = listeners().await;
     drop(allowed);
     let networks = rules(&["127.0.0.2"]);
-    let way = Way { proxy: None, networks: Some(&networks), names: Names::Server(server.address) };
+    let names = Names::Server(server.address);
+    let tls = no_tls();
+    let route = Route { proxy: None, networks: Some(&networks), names, tls: &tls };
     for _ in 0..2 {
-        let error = connected(way, port).await.expect_err("nobody listens at the allowed one");
+        let error = connected(route, port).await.expect_err("nobody listens at the allowed one");
         assert!(matches!(error, ConnectError::Refused { .. }), "{error}");
         assert!(!is_reached(&here).await);
     }
@@ -185,10 +189,12 @@ async fn no_failure_leads_to_a_forbidden_address() {
 async fn of_an_answer_only_public_addresses_are_left() {
     let answers: &[&[Ipv4Addr]] = &[&[PUBLIC], &[HERE], &[PUBLIC, HERE, METADATA], &[HERE, PUBLIC]];
     let server = NameServer::start(answers).await;
-    let networks = Networks::public();
-    let way = Way { proxy: None, networks: Some(&networks), names: Names::Server(server.address) };
+    let networks = Networks::public("networks");
+    let names = Names::Server(server.address);
+    let tls = no_tls();
+    let route = Route { proxy: None, networks: Some(&networks), names, tls: &tls };
     for is_left in [true, false, true, true] {
-        match lookup(&target(80), way).await {
+        match lookup(&target(80), route).await {
             Ok(found) => assert_eq!((found, is_left), (vec![(PUBLIC, 80).into()], true)),
             Err(error) => {
                 assert!(!is_left && matches!(error, ConnectError::Forbidden { .. }), "{error}");
@@ -219,9 +225,10 @@ async fn a_proxy_is_given_the_address_that_was_checked() {
     let proxy = Proxy { origin, auth: None };
     let networks = rules(&["public", "127.0.0.2"]);
     let names = Names::Server(server.address);
-    let way = Way { proxy: Some(&proxy), networks: Some(&networks), names };
+    let tls = no_tls();
+    let route = Route { proxy: Some((&proxy, &tls)), networks: Some(&networks), names, tls: &tls };
     for is_expected in [true, false, true] {
-        assert_eq!(connected(way, 80).await.is_ok(), is_expected);
+        assert_eq!(connected(route, 80).await.is_ok(), is_expected);
     }
     let heads = serving.join_next().await.expect("one was begun").expect("no panic");
     for head in heads {
