@@ -1,7 +1,6 @@
 //! Builds the request of a run from a plan: it contains no `${…}` any more.
 //!
-//! Deliberately absent so far: triggers of type `grpc`, `kafka` and `playwrightengine`. A plan with one of them is judged like
-//! any other (`resolve`), but not sent.
+//! A plan with a trigger of a protocol that no run can fire yet is judged like any other (`resolve`), but not sent.
 
 mod files;
 mod fill;
@@ -53,7 +52,10 @@ pub fn request(
             timeout: trigger.timeout,
             propagation: trigger.propagation.clone(),
         }),
-        TriggerKind::Grpc(_) | TriggerKind::Kafka(_) | TriggerKind::PlaywrightEngine(_) => {
+        TriggerKind::Call(call) if call.protocol.is_fired => {
+            Request::Call(filler.call(call, trigger)?)
+        }
+        TriggerKind::Call(_) => {
             let what = format!("a trigger of type `{}`", trigger.name);
             return Err(ResolveError::Later { what, place: trigger.place.clone() });
         }

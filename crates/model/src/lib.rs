@@ -33,8 +33,9 @@ pub use judgement::{
 pub use kind::{DocumentKind, UnknownKind};
 pub use learned::{AbsentParents, LearnedProfile, LearnedService, LearnedTest};
 pub use request::{
-    Answer, Body, Command, ContextCarrier, ExecRequest, Exit, HttpRequest, Identity, NoAnswer,
-    NoAnswerKind, Propagator, Request, Response, Tls, Verify,
+    Answer, Body, CallRequest, CallValue, Command, ContextCarrier, Ending, ExecRequest, Exit,
+    HttpRequest, Identity, NoAnswer, NoAnswerKind, Propagator, Reply, Request, Response, Tls,
+    Verify,
 };
 pub use role::Role;
 pub use run::{Attempt, Outcome, Progress, RunEvent, Step, StepTime, What};

@@ -15,6 +15,8 @@ pub enum Request {
     Exec(ExecRequest),
     /// Nothing is fired: the trace already exists, or another program creates it.
     TraceId(TraceId),
+    /// A call by a further protocol.
+    Call(CallRequest),
 }
 
 /// How a trigger passes on the trace context.
@@ -36,7 +38,7 @@ impl Request {
     pub fn external_trace(&self) -> Option<TraceId> {
         match self {
             Self::TraceId(id) => Some(*id),
-            Self::Http(_) | Self::Exec(_) => None,
+            Self::Http(_) | Self::Exec(_) | Self::Call(_) => None,
         }
     }
 
@@ -44,6 +46,7 @@ impl Request {
     pub fn url(&self) -> Option<&str> {
         match self {
             Self::Http(http) => Some(&http.url),
+            Self::Call(call) => call.text(call.peer),
             Self::Exec(_) | Self::TraceId(_) => None,
         }
     }
@@ -52,6 +55,7 @@ impl Request {
     pub fn method(&self) -> Option<&str> {
         match self {
             Self::Http(http) => Some(&http.method),
+            Self::Call(call) => call.text(call.method?),
             Self::Exec(_) | Self::TraceId(_) => None,
         }
     }
@@ -60,7 +64,7 @@ impl Request {
     pub fn span_attributes(&self) -> Vec<(&'static str, &str)> {
         match self {
             Self::Http(http) => vec![("http.request.method", &http.method)],
-            Self::Exec(_) | Self::TraceId(_) => Vec::new(),
+            Self::Exec(_) | Self::TraceId(_) | Self::Call(_) => Vec::new(),
         }
     }
 
@@ -69,6 +73,7 @@ impl Request {
         match self {
             Self::Http(http) => (ContextCarrier::Headers, &http.propagation),
             Self::Exec(exec) => (ContextCarrier::Environment, &exec.propagation),
+            Self::Call(call) => (ContextCarrier::Headers, &call.propagation),
             Self::TraceId(_) => (ContextCarrier::Headers, &[]),
         }
     }
@@ -76,7 +81,7 @@ impl Request {
     /// Describes that it has ended, as the begin of a sentence.
     pub fn end_words(&self) -> &'static str {
         match self {
-            Self::Http(_) => "the system answered",
+            Self::Http(_) | Self::Call(_) => "the system answered",
             Self::Exec(_) => "the trigger's command ended",
             Self::TraceId(_) => "the trace was waited for",
         }
@@ -108,6 +113,57 @@ pub struct HttpRequest {
     pub tls: Tls,
     /// The maximum number of redirects; with zero, a redirect is the response.
     pub redirects_max: u32,
+}
+
+/// A resolved call by a further protocol: its fields, as the table of the protocol names them. `Debug` shows them all: log it only
+/// where secrets are allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct CallRequest {
+    /// The protocol, which is the type of the trigger.
+    pub protocol: &'static str,
+    /// The field with the address of the peer.
+    pub peer: &'static str,
+    /// The field with the method, if the protocol has one.
+    pub method: Option<&'static str>,
+    /// The fields that are written.
+    pub fields: Vec<(&'static str, CallValue)>,
+    /// The timeout of the complete exchange.
+    pub timeout: Duration,
+    /// The formats in which it propagates the trace context.
+    pub propagation: Vec<Propagator>,
+    /// The TLS settings.
+    pub tls: Tls,
+}
+
+/// The value of a field of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CallValue {
+    /// A text.
+    Text(String),
+    /// A list of texts.
+    Texts(Vec<String>),
+    /// Names and values: headers, the header of an authentication, or a user name and a password.
+    Pairs(Vec<(String, String)>),
+    /// A text or the content of a file.
+    Body(Body),
+    /// Yes or no.
+    Boolean(bool),
+}
+
+impl CallRequest {
+    /// Returns a field, if it is written.
+    pub fn field(&self, name: &str) -> Option<&CallValue> {
+        self.fields.iter().find(|(key, _)| *key == name).map(|(_, value)| value)
+    }
+
+    /// Returns a field that is a text; of a list the first one.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        match self.field(name)? {
+            CallValue::Text(text) => Some(text),
+            CallValue::Texts(texts) => texts.first().map(String::as_str),
+            CallValue::Pairs(_) | CallValue::Body(_) | CallValue::Boolean(_) => None,
+        }
+    }
 }
 
 /// The TLS settings of a request. PEM is text.
@@ -192,6 +248,8 @@ pub enum Answer {
     Response(Response),
     /// The program exited, with any code.
     Exit(Exit),
+    /// The system replied by a further protocol, with any status.
+    Reply(Reply),
     /// Nothing was fired: the run uses an external trace id.
     NotFired,
     /// The system did not respond, and why.
@@ -224,6 +282,39 @@ pub struct Response {
     pub body: Body,
     /// From the first byte sent to the last byte received, as measured here, in nanoseconds.
     pub duration_ns: u64,
+}
+
+/// The reply of the system by a further protocol.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Reply {
+    /// The protocol, which is the type of the trigger.
+    pub protocol: String,
+    /// The status, as the protocol numbers it.
+    pub status: i32,
+    /// The name of the status in the protocol; empty if it has none.
+    pub status_name: String,
+    /// Whether the protocol counts the status as a failure.
+    pub is_error: bool,
+    /// Headers, metadata or trailers in the order received; a name may occur twice.
+    pub headers: Vec<(String, String)>,
+    /// The complete message.
+    pub body: Body,
+    /// From the first byte sent to the last byte received, as measured here, in nanoseconds.
+    pub duration_ns: u64,
+}
+
+/// How a trigger ended, whatever its kind.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ending<'a> {
+    /// The status, or the exit code of a program.
+    pub code: i32,
+    /// The name of the status; empty if it has none.
+    pub name: &'a str,
+    /// The measured duration, in nanoseconds.
+    pub duration_ns: u64,
+    /// Whether a program ended.
+    pub is_program: bool,
 }
 
 /// A body, stored as text if it is valid UTF-8. It may be large; a clone shares the data.
@@ -336,14 +427,14 @@ impl Answer {
     pub fn response(&self) -> Option<&Response> {
         match self {
             Self::Response(response) => Some(response),
-            Self::Exit(_) | Self::NotFired | Self::NoAnswer(_) => None,
+            Self::Exit(_) | Self::Reply(_) | Self::NotFired | Self::NoAnswer(_) => None,
         }
     }
 
     /// Whether the trigger is finished: it has its response, or needs none.
     pub fn is_answered(&self) -> bool {
         match self {
-            Self::Response(_) | Self::Exit(_) | Self::NotFired => true,
+            Self::Response(_) | Self::Exit(_) | Self::Reply(_) | Self::NotFired => true,
             Self::NoAnswer(_) => false,
         }
     }
@@ -353,17 +444,37 @@ impl Answer {
         match self {
             Self::Response(response) => response.body.len(),
             Self::Exit(exit) => exit.stdout.len(),
+            Self::Reply(reply) => reply.body.len(),
             Self::NotFired | Self::NoAnswer(_) => 0,
+        }
+    }
+
+    /// Returns how the trigger ended, if it was answered.
+    pub fn ending(&self) -> Option<Ending<'_>> {
+        let answered =
+            |code, name, duration_ns| Ending { code, name, duration_ns, is_program: false };
+        match self {
+            Self::Response(it) => Some(answered(it.status.into(), "", it.duration_ns)),
+            Self::Reply(it) => Some(answered(it.status, &it.status_name, it.duration_ns)),
+            Self::Exit(it) => {
+                Some(Ending { is_program: true, ..answered(it.code, "", it.duration_ns) })
+            }
+            Self::NotFired | Self::NoAnswer(_) => None,
+        }
+    }
+
+    /// Whether the trigger failed by the rules of its own kind. A status of HTTP is never a failure by itself.
+    pub fn is_failure(&self) -> bool {
+        match self {
+            Self::Exit(exit) => exit.code != 0,
+            Self::Reply(reply) => reply.is_error,
+            Self::Response(_) | Self::NotFired | Self::NoAnswer(_) => false,
         }
     }
 
     /// Returns the measured duration, in nanoseconds, if there is one.
     pub fn duration_ns(&self) -> Option<u64> {
-        match self {
-            Self::Response(response) => Some(response.duration_ns),
-            Self::Exit(exit) => Some(exit.duration_ns),
-            Self::NotFired | Self::NoAnswer(_) => None,
-        }
+        self.ending().map(|ending| ending.duration_ns)
     }
 }
 

@@ -55,8 +55,8 @@ pub enum What {
     Attempted(Attempt),
     /// The system responded, with this status.
     Answered {
-        /// The HTTP status.
-        status: u16,
+        /// The status of HTTP, or of another protocol.
+        status: i32,
     },
     /// The trigger's program exited, with this code.
     Exited {
@@ -89,7 +89,8 @@ pub enum What {
 impl From<&Answer> for What {
     fn from(answer: &Answer) -> Self {
         match answer {
-            Answer::Response(response) => Self::Answered { status: response.status },
+            Answer::Response(response) => Self::Answered { status: response.status.into() },
+            Answer::Reply(reply) => Self::Answered { status: reply.status },
             Answer::Exit(exit) => Self::Exited { code: exit.code },
             Answer::NotFired => Self::NotFired,
             Answer::NoAnswer(none) => Self::NotAnswered { message: none.message.clone() },

@@ -6,8 +6,8 @@
 use crate::{
     Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, Diagnosis, Exit, Finding,
     Judgement, NoAnswer, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
-    Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, TreeSpan, UnansweredPeer,
-    UnsettledReason,
+    Reply, Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, TreeSpan,
+    UnansweredPeer, UnsettledReason,
     trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Status, Value},
 };
 
@@ -153,6 +153,19 @@ impl Answer {
             }
             Self::Exit(Exit { code: _, stdout, stderr, duration_ns: _ }) => {
                 vec![TextMut::Body(stdout), TextMut::Text(stderr)]
+            }
+            Self::Reply(Reply {
+                protocol: _,
+                status: _,
+                status_name,
+                is_error: _,
+                headers,
+                body,
+                duration_ns: _,
+            }) => {
+                let headers = headers.iter_mut().flat_map(|(name, value)| [name, value]);
+                let texts = headers.chain([status_name]).map(TextMut::Text);
+                texts.chain([TextMut::Body(body)]).collect()
             }
             Self::NotFired => Vec::new(),
             Self::NoAnswer(NoAnswer { kind: _, message }) => vec![TextMut::Text(message)],

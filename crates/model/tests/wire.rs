@@ -7,7 +7,7 @@ use model::{
     Analysis, Answer, AssertionJudgement, Attempt, Because, Body, Cause, ClaimJudgement,
     DecisionBasis, Diagnosis, Exit, Finding, Judgement, LearnedProfile, LearnedService,
     LearnedTest, Level, NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place,
-    PluginAnalysis, ProcessQuiet, Response, RuleAnalysis, RunEvent, RunId, Settlement,
+    PluginAnalysis, ProcessQuiet, Reply, Response, RuleAnalysis, RunEvent, RunId, Settlement,
     SpanEvidence, SpanId, SpecJudgement, Step, StepTime, SupersededVerdict, Timestamp, TraceId,
     TreeSpan, UnansweredPeer, UnsettledReason, Verdict, What,
 };
@@ -243,7 +243,17 @@ fn answers() -> Vec<Answer> {
         stderr: "no such order\n".to_owned(),
         duration_ns: 2_000_000,
     };
-    let others = [Answer::Response(binary), Answer::Exit(exit), Answer::NotFired];
+    let reply = Reply {
+        protocol: "grpc".to_owned(),
+        status: 5,
+        status_name: "NOT_FOUND".to_owned(),
+        is_error: true,
+        headers: vec![("grpc-message".to_owned(), "no such order".to_owned())],
+        body: Body::Text("{}".into()),
+        duration_ns: 3_000_000,
+    };
+    let others =
+        [Answer::Response(binary), Answer::Exit(exit), Answer::Reply(reply), Answer::NotFired];
     kinds.into_iter().map(no_answer).chain(others).collect()
 }
 

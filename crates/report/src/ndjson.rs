@@ -193,28 +193,12 @@ fn test(outcome: &Outcome) -> Item<'_> {
 }
 
 fn answer(answer: &Answer) -> AnswerInShort<'_> {
-    match answer {
-        Answer::Response(response) => AnswerInShort {
-            status: Some(response.status.into()),
-            duration_ns: Some(response.duration_ns),
-            no_answer: None,
-            message: None,
-        },
-        Answer::Exit(exit) => AnswerInShort {
-            status: Some(exit.code),
-            duration_ns: Some(exit.duration_ns),
-            no_answer: None,
-            message: None,
-        },
-        Answer::NotFired => {
-            AnswerInShort { status: None, duration_ns: None, no_answer: None, message: None }
-        }
-        Answer::NoAnswer(no_answer) => AnswerInShort {
-            status: None,
-            duration_ns: None,
-            no_answer: Some(no_answer.kind),
-            message: Some(&no_answer.message),
-        },
+    let no_answer = if let Answer::NoAnswer(no_answer) = answer { Some(no_answer) } else { None };
+    AnswerInShort {
+        status: answer.ending().map(|ending| ending.code),
+        duration_ns: answer.duration_ns(),
+        no_answer: no_answer.map(|it| it.kind),
+        message: no_answer.map(|it| it.message.as_str()),
     }
 }
 

@@ -1,10 +1,20 @@
-//! Formats durations, and untrusted text for one line.
+//! Formats durations, the status of a trigger, and untrusted text for one line.
 //!
 //! Deliberately absent: the width of a character on the screen. Every character counts as one column, so that columns
 //! behind wide characters (日本) are slightly misaligned; no text is lost by it.
 
+use model::Ending;
+
 /// The units of time, with their nanoseconds, the largest first.
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)];
+
+/// Formats the status of a trigger, with its name if it has one.
+pub(crate) fn status(ending: &Ending<'_>) -> String {
+    match ending.name {
+        "" => ending.code.to_string(),
+        name => format!("{} {}", ending.code, harmless(name)),
+    }
+}
 
 /// Formats a duration with three significant digits, in the unit that fits; from 1000 s on, in whole seconds.
 pub fn duration(nanos: u64) -> String {

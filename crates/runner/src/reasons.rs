@@ -11,6 +11,10 @@ use crate::diagnosis;
 const FAILURE_UNSAID: &str = "the command ended with a code other than 0, and the test does not say whether that is \
                               right: correct the command, or assert `response.status`";
 
+/// The same for a call by a further protocol.
+const ERROR_UNSAID: &str = "the system replied with an error, and the test does not say whether that is right: correct \
+                            the request, or assert `response.status`";
+
 /// The reason of a run that its own timeout ended.
 const OUT_OF_TIME: &str =
     "the run's own time was up (`--timeout`): give it more, or find out what took so long";
@@ -24,7 +28,8 @@ pub(crate) fn reasons(
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     if resolved.is_failure_unsaid(answer) {
-        reasons.push(FAILURE_UNSAID.to_owned());
+        let is_program = answer.ending().is_some_and(|ending| ending.is_program);
+        reasons.push((if is_program { FAILURE_UNSAID } else { ERROR_UNSAID }).to_owned());
     }
     if let Answer::NoAnswer(no_answer) = answer {
         reasons.push(no_answer_reason(no_answer.kind).to_owned());

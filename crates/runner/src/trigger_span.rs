@@ -41,6 +41,12 @@ pub fn trigger_span(attempt: &Attempt, request: &Request, answer: &Answer) -> Op
             add("tracetest.response.body", body(&exit.stdout));
             add(STDERR, text(&exit.stderr));
         }
+        Answer::Reply(reply) => {
+            add("tracetest.response.status", Value::Int(i64::from(reply.status)));
+            add("tracetest.response.body", body(&reply.body));
+            let headers = reply.headers.iter().map(|(key, value)| (key.clone(), text(value)));
+            add("tracetest.response.headers", Value::Map(headers.collect()));
+        }
         // A missing response is no error of the system: the outcome of the request is unknown.
         Answer::NotFired | Answer::NoAnswer(_) => {}
     }

@@ -195,8 +195,14 @@ fn a_client_of_its_own() {
     let uses = "use hyper::client::conn::http1;\n";
     check("crates/drivers/src/receiver/http.rs", uses, &[]);
     check("crates/cli/tests/run.rs", uses, &[]);
-    check("crates/cli/src/a.rs", "// `hyper` is not used.\n#[cfg(test)]\nmod tests {\n    use hyper::A;\n}\n", &[]);
-    let complaint = |path: &str, name: &str| format!("{path}: `{name}` belongs into `lib/net` or into a listener");
+    check(
+        "crates/cli/src/a.rs",
+        "// `hyper` is not used.\n#[cfg(test)]\nmod tests {\n    use hyper::A;\n}\n",
+        &[],
+    );
+    let complaint = |path: &str, name: &str| {
+        format!("{path}: `{name}` belongs into `lib/net` or into a listener")
+    };
     let path = "crates/drivers/src/trigger/http.rs";
     check(path, uses, &[&complaint(path, "hyper")]);
     let path = "crates/cli/src/remote.rs";

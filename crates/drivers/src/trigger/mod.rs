@@ -6,6 +6,7 @@
 //! Deliberately absent: a trait. A request is an enum, and the triggers match on it.
 
 mod answer_memory;
+mod call;
 mod context;
 mod exec;
 mod http;
@@ -16,6 +17,7 @@ use model::{Answer, Attempt, NoAnswer, Request};
 use net::Networks;
 
 pub use answer_memory::{AnswerHold, AnswerMemory};
+use call::CallContext;
 pub use context::propagate;
 use http::Http;
 
@@ -107,6 +109,11 @@ impl Triggers {
             }
             Request::Exec(request) => {
                 exec::fire(request, attempt, &self.config, (&permit, hold)).await.map(Answer::Exit)
+            }
+            Request::Call(call) => {
+                let config = &self.config;
+                let context = CallContext { attempt, permit: &permit, hold, config };
+                call::fire(call, context).await.map(Answer::Reply)
             }
             Request::TraceId(_) => match permit() {
                 true => Ok(Answer::NotFired),

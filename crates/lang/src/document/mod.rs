@@ -28,8 +28,9 @@ pub use test::Test;
 pub(crate) use test::{ClaimSource, OutputSource, SpecSource};
 pub use trace_store::TraceStore;
 pub(crate) use trigger::{
-    Auth, Command, Content, Graphql, Header, HttpTrigger, JsonTemplate, KeyPlace, METHODS,
-    REDIRECTS, REDIRECTS_MAX, Trigger, TriggerKind, TriggerTls,
+    Auth, Call, Command, Content, FieldForm, FieldValue, Graphql, Header, HttpTrigger,
+    JsonTemplate, KeyPlace, METHODS, REDIRECTS, REDIRECTS_MAX, TYPES, Trigger, TriggerKind,
+    TriggerTls, TriggerType, trigger_types,
 };
 pub use variable_set::{Variable, VariableSet};
 

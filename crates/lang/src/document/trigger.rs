@@ -3,6 +3,10 @@
 //! A trigger is parsed with its texts as written, and compiled into the same structure with their `${…}` parsed. Deliberately
 //! absent: sending. `request` decides which triggers this version supports.
 
+mod call;
+mod grpc;
+mod kafka;
+mod playwright_engine;
 mod read;
 
 use std::time::Duration;
@@ -10,7 +14,31 @@ use std::time::Duration;
 use model::{Place, Propagator};
 
 use super::FileRef;
-pub(crate) use read::{METHODS, REDIRECTS, REDIRECTS_MAX};
+use call::Protocol;
+pub(crate) use call::{Call, FieldForm, FieldValue};
+pub(crate) use read::{METHODS, REDIRECTS, REDIRECTS_MAX, trigger_types};
+
+/// The types of triggers, in the order of the reference.
+pub(crate) const TYPES: &[TriggerType] = &[
+    TriggerType::Http,
+    TriggerType::Graphql,
+    TriggerType::Call(&grpc::GRPC),
+    TriggerType::Call(&kafka::KAFKA),
+    TriggerType::TraceId,
+    TriggerType::Call(&playwright_engine::PLAYWRIGHT_ENGINE),
+    TriggerType::Exec,
+];
+
+/// A type of trigger.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum TriggerType {
+    Http,
+    Graphql,
+    TraceId,
+    Exec,
+    /// A further protocol, described by a table.
+    Call(&'static Protocol),
+}
 
 /// The action that starts a run. `T` is the type of its texts: as written, or with their `${…}` parsed.
 #[derive(Clone, Debug)]
@@ -29,12 +57,10 @@ pub(crate) struct Trigger<T> {
 pub(crate) enum TriggerKind<T> {
     Http(HttpTrigger<T>),
     Graphql(Graphql<T>),
-    Grpc(GrpcTrigger<T>),
-    Kafka(Kafka<T>),
     /// Another program has started the trace; this is its trace id. Also `cypress`, `playwright`, `artillery`, `k6`.
     TraceId(T),
-    PlaywrightEngine(PlaywrightEngine<T>),
     Exec(Exec<T>),
+    Call(Call<T>),
 }
 
 #[derive(Clone, Debug)]
@@ -61,36 +87,6 @@ pub(crate) struct Graphql<T> {
     pub(crate) operation_name: Option<T>,
     pub(crate) ssl_verification: Option<bool>,
     pub(crate) schema: Option<Content<T>>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct GrpcTrigger<T> {
-    pub(crate) address: T,
-    pub(crate) service: Option<T>,
-    pub(crate) method: T,
-    pub(crate) protobuf: Option<Content<T>>,
-    pub(crate) metadata: Vec<Header<T>>,
-    pub(crate) auth: Option<Auth<T>>,
-    pub(crate) request: Option<Content<T>>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct Kafka<T> {
-    pub(crate) broker_urls: Vec<T>,
-    pub(crate) topic: T,
-    pub(crate) headers: Vec<Header<T>>,
-    pub(crate) message_key: Option<T>,
-    pub(crate) message_value: Option<Content<T>>,
-    /// The user name and the password.
-    pub(crate) plain: Option<(T, T)>,
-    pub(crate) ssl_verification: Option<bool>,
-}
-
-#[derive(Clone, Debug)]
-pub(crate) struct PlaywrightEngine<T> {
-    pub(crate) target: T,
-    pub(crate) method: Option<T>,
-    pub(crate) script: Content<T>,
 }
 
 /// A program to run; it reads the trace context from its environment.
@@ -156,23 +152,37 @@ pub(crate) struct TriggerTls<T> {
     pub(crate) server_name: Option<T>,
 }
 
+impl TriggerType {
+    /// Returns the name by which a document selects it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Http => "http",
+            Self::Graphql => "graphql",
+            Self::TraceId => "traceid",
+            Self::Exec => "exec",
+            Self::Call(protocol) => protocol.name,
+        }
+    }
+
+    /// Returns the key of its section.
+    pub(crate) fn section(self) -> &'static str {
+        match self {
+            Self::Http => "httpRequest",
+            Self::Call(protocol) => protocol.section,
+            other => other.name(),
+        }
+    }
+}
+
 impl<T> Trigger<T> {
     /// Returns the same trigger with each text replaced.
     pub(crate) fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Trigger<U> {
         let kind = match &self.kind {
             TriggerKind::Http(http) => TriggerKind::Http(http.map(f)),
             TriggerKind::Graphql(graphql) => TriggerKind::Graphql(graphql.map(f)),
-            TriggerKind::Grpc(grpc) => TriggerKind::Grpc(grpc.map(f)),
-            TriggerKind::Kafka(kafka) => TriggerKind::Kafka(kafka.map(f)),
             TriggerKind::TraceId(id) => TriggerKind::TraceId(f(id)),
-            TriggerKind::PlaywrightEngine(engine) => {
-                TriggerKind::PlaywrightEngine(PlaywrightEngine {
-                    target: f(&engine.target),
-                    method: engine.method.as_ref().map(&mut *f),
-                    script: engine.script.map(f),
-                })
-            }
             TriggerKind::Exec(exec) => TriggerKind::Exec(exec.map(f)),
+            TriggerKind::Call(call) => TriggerKind::Call(call.map(f)),
         };
         Trigger {
             kind,
@@ -186,20 +196,16 @@ impl<T> Trigger<T> {
 
     /// Returns the files that it needs, in the order of their keys. The schema of a GraphQL query is only for editors.
     pub(crate) fn files(&self) -> Vec<&FileRef> {
-        let contents = match &self.kind {
-            TriggerKind::Http(http) => vec![http.body.as_ref()],
-            TriggerKind::Graphql(graphql) => vec![Some(&graphql.query)],
-            TriggerKind::Grpc(grpc) => vec![grpc.protobuf.as_ref(), grpc.request.as_ref()],
-            TriggerKind::Kafka(kafka) => vec![kafka.message_value.as_ref()],
-            TriggerKind::PlaywrightEngine(engine) => vec![Some(&engine.script)],
+        let files: Vec<_> = match &self.kind {
+            TriggerKind::Http(http) => {
+                http.body.as_ref().and_then(Content::file).into_iter().collect()
+            }
+            TriggerKind::Graphql(graphql) => graphql.query.file().into_iter().collect(),
+            TriggerKind::Call(call) => call.files().collect(),
             TriggerKind::TraceId(_) | TriggerKind::Exec(_) => Vec::new(),
         };
-        let contents = contents.into_iter().flatten().filter_map(|content| match content {
-            Content::File(file) => Some(file),
-            Content::Text(_) => None,
-        });
         let tls = self.tls.iter().flat_map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file]);
-        contents.chain(tls.flatten()).collect()
+        files.into_iter().chain(tls.flatten()).collect()
     }
 }
 
@@ -228,34 +234,6 @@ impl<T> Graphql<T> {
             operation_name: self.operation_name.as_ref().map(&mut *f),
             ssl_verification: self.ssl_verification,
             schema: self.schema.as_ref().map(|schema| schema.map(f)),
-        }
-    }
-}
-
-impl<T> GrpcTrigger<T> {
-    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> GrpcTrigger<U> {
-        GrpcTrigger {
-            address: f(&self.address),
-            service: self.service.as_ref().map(&mut *f),
-            method: f(&self.method),
-            protobuf: self.protobuf.as_ref().map(|protobuf| protobuf.map(f)),
-            metadata: headers(&self.metadata, f),
-            auth: self.auth.as_ref().map(|auth| auth.map(f)),
-            request: self.request.as_ref().map(|request| request.map(f)),
-        }
-    }
-}
-
-impl<T> Kafka<T> {
-    fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Kafka<U> {
-        Kafka {
-            broker_urls: self.broker_urls.iter().map(&mut *f).collect(),
-            topic: f(&self.topic),
-            headers: headers(&self.headers, f),
-            message_key: self.message_key.as_ref().map(&mut *f),
-            message_value: self.message_value.as_ref().map(|value| value.map(f)),
-            plain: self.plain.as_ref().map(|(user, password)| (f(user), f(password))),
-            ssl_verification: self.ssl_verification,
         }
     }
 }
@@ -299,6 +277,13 @@ impl<T> TriggerTls<T> {
 }
 
 impl<T> Content<T> {
+    fn file(&self) -> Option<&FileRef> {
+        match self {
+            Self::File(file) => Some(file),
+            Self::Text(_) => None,
+        }
+    }
+
     fn map<U>(&self, f: &mut dyn FnMut(&T) -> U) -> Content<U> {
         match self {
             Self::Text(text) => Content::Text(f(text)),

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use model::{
-    Answer, Body, Exit, Response,
+    Answer, Body, Exit, Reply, Response,
     trace::{Attributes, Event, Link, Span, StatusCode},
 };
 
@@ -245,6 +245,7 @@ impl<'a> EvalContext<'a> {
         match self.answer {
             Some(Answer::Response(response)) => of_response(part, response),
             Some(Answer::Exit(exit)) => of_exit(part, exit),
+            Some(Answer::Reply(reply)) => of_reply(part, reply),
             Some(Answer::NoAnswer(_)) => Lookup::Unknown,
             Some(Answer::NotFired) | None => self.recorded(part),
         }
@@ -277,7 +278,7 @@ impl<'a> EvalContext<'a> {
 
     /// Whether the trigger was fired and has a response.
     pub(crate) fn is_answered(&self) -> bool {
-        matches!(self.answer, Some(Answer::Response(_) | Answer::Exit(_)))
+        self.answer.is_some_and(|answer| answer.ending().is_some())
     }
 
     /// Returns why a part of the trigger's response is unknown.
@@ -346,23 +347,35 @@ fn of_response<'a>(part: &ResponsePart, response: &'a Response) -> Lookup<'a> {
         ResponsePart::Duration => Value::Duration(response.duration_ns.into()),
         ResponsePart::Body => {
             let body = of_body(&response.body);
-            return match encoding(header_of(response, CONTENT_ENCODING)) {
+            return match encoding(header_of(&response.headers, CONTENT_ENCODING)) {
                 Some(encoding) if !is_empty(&body) => Lookup::Encoded(encoding),
                 _ => Lookup::One(body),
             };
         }
-        ResponsePart::Headers => {
-            let header = |(key, value): &(String, String)| {
-                object([("key", Json::Text(key.clone())), ("value", Json::Text(value.clone()))])
-            };
-            owned(Json::List(response.headers.iter().map(header).collect()).to_string())
-        }
-        ResponsePart::Header(name) => return header_of(response, name),
+        ResponsePart::Headers => all_headers(&response.headers),
+        ResponsePart::Header(name) => return header_of(&response.headers, name),
     })
 }
 
-fn header_of<'a>(response: &'a Response, name: &str) -> Lookup<'a> {
-    let named = response.headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
+fn of_reply<'a>(part: &ResponsePart, reply: &'a Reply) -> Lookup<'a> {
+    Lookup::One(match part {
+        ResponsePart::Status => Value::Number(Number::Int(reply.status.into())),
+        ResponsePart::Duration => Value::Duration(reply.duration_ns.into()),
+        ResponsePart::Body => of_body(&reply.body),
+        ResponsePart::Headers => all_headers(&reply.headers),
+        ResponsePart::Header(name) => return header_of(&reply.headers, name),
+    })
+}
+
+fn all_headers(headers: &[(String, String)]) -> Value<'_> {
+    let header = |(key, value): &(String, String)| {
+        object([("key", Json::Text(key.clone())), ("value", Json::Text(value.clone()))])
+    };
+    owned(Json::List(headers.iter().map(header).collect()).to_string())
+}
+
+fn header_of<'a>(headers: &'a [(String, String)], name: &str) -> Lookup<'a> {
+    let named = headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
     many(named.map(|(_, value)| text(value)))
 }
 

@@ -193,13 +193,12 @@ fn take_outputs(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Vec<StepOut
 }
 
 impl ResolvedPlan {
-    /// Whether the trigger's command failed and no statement of the test refers to the response: it is then unknown
+    /// Whether the trigger failed and no statement of the test refers to the response: it is then unknown
     /// whether the failure is expected.
     pub fn is_failure_unsaid(&self, answer: &Answer) -> bool {
-        let is_failed = matches!(answer, Answer::Exit(exit) if exit.code != 0);
         let assertions = self.specs.iter().flat_map(|spec| &spec.assertions);
         let mut statements = assertions.chain(self.claims.iter().map(|claim| &claim.claim));
-        is_failed && !statements.any(|written| speaks_of_response(&written.meaning))
+        answer.is_failure() && !statements.any(|written| speaks_of_response(&written.meaning))
     }
 }
 

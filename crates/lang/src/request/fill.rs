@@ -3,7 +3,9 @@
 //! Every text that was computed from a secret is recorded, in each form in which it is sent.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
-use model::{Body, HttpRequest, Identity, Place, Secret, Tls, TraceId, Verify};
+use model::{
+    Body, CallRequest, CallValue, HttpRequest, Identity, Place, Secret, Tls, TraceId, Verify,
+};
 use source::Text;
 
 use super::{
@@ -12,8 +14,8 @@ use super::{
 };
 use crate::{
     document::{
-        self, Auth, Command, Content, FileRef, Graphql, Header, HttpTrigger, JsonTemplate,
-        KeyPlace, REDIRECTS, Trigger, place_at,
+        self, Auth, Call, Command, Content, FieldValue, FileRef, Graphql, Header, HttpTrigger,
+        JsonTemplate, KeyPlace, REDIRECTS, Trigger, place_at,
     },
     plan::OpenText,
     resolve,
@@ -116,6 +118,53 @@ impl Filler<'_> {
             propagation: trigger.propagation.clone(),
             tls: self.tls(trigger.tls.as_ref(), graphql.ssl_verification)?,
             redirects_max: REDIRECTS,
+        })
+    }
+
+    /// Builds the request of a further protocol.
+    pub(super) fn call(
+        &mut self,
+        call: &Call<OpenText>,
+        trigger: &Trigger<OpenText>,
+    ) -> Result<CallRequest, ResolveError> {
+        let mut verification = None;
+        let mut fields = Vec::with_capacity(call.fields.len());
+        for (name, value) in &call.fields {
+            let value = match value {
+                FieldValue::Text(text) => CallValue::Text(self.text(text)?),
+                FieldValue::Texts(texts) => {
+                    let texts = texts.iter().map(|text| self.text(text));
+                    CallValue::Texts(texts.collect::<Result<_, _>>()?)
+                }
+                FieldValue::Headers(headers) => CallValue::Pairs(self.headers(headers)?.0),
+                FieldValue::Content(content) => CallValue::Body(self.content(content)?),
+                FieldValue::Auth(Auth::ApiKey { key, place: KeyPlace::Query, .. }) => {
+                    let reason =
+                        "an API key goes into the query of a URL, which this trigger has not";
+                    return Err(ResolveError::Header { place: key.place.clone(), reason });
+                }
+                FieldValue::Auth(auth) => {
+                    let head = self.asking(String::new(), Vec::new(), Some(auth))?;
+                    CallValue::Pairs(head.auth.into_iter().collect())
+                }
+                FieldValue::Plain(user, password) => {
+                    CallValue::Pairs(vec![(self.text(user)?, self.text(password)?)])
+                }
+                FieldValue::Boolean(value) => {
+                    verification = (*name == "sslVerification").then_some(*value).or(verification);
+                    CallValue::Boolean(*value)
+                }
+            };
+            fields.push((*name, value));
+        }
+        Ok(CallRequest {
+            protocol: call.protocol.name,
+            peer: call.protocol.peer,
+            method: call.protocol.method,
+            fields,
+            timeout: trigger.timeout,
+            propagation: trigger.propagation.clone(),
+            tls: self.tls(trigger.tls.as_ref(), verification)?,
         })
     }
 

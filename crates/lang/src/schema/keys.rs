@@ -3,20 +3,6 @@
 use super::{Key, Kind, REQUIRED};
 use crate::document::{METHODS, REDIRECTS_MAX};
 
-const TRIGGERS: &[&str] = &[
-    "http",
-    "graphql",
-    "grpc",
-    "kafka",
-    "traceid",
-    "cypress",
-    "playwright",
-    "artillery",
-    "k6",
-    "playwrightengine",
-    "exec",
-];
-
 const STORES: &[&str] = &[
     "otlp",
     "jaeger",
@@ -46,7 +32,15 @@ const fn key(path: &'static str, kind: Kind, default: &'static str, meaning: &'s
     Key { path, kind, default, meaning }
 }
 
-/// Every key.
+/// The keys of [`FieldForm::Plain`](crate::document::FieldForm::Plain), below it.
+#[rustfmt::skip]
+pub(super) const PLAIN_KEYS: &[Key] = &[
+    key("type", Kind::Words(&["plain"]), REQUIRED, "How the broker knows us."),
+    key("plain.username", Kind::Text, REQUIRED, "Who asks."),
+    key("plain.password", Kind::Secret, REQUIRED, "Their password."),
+];
+
+/// Every key, except those of the triggers of further protocols, which their tables describe.
 #[rustfmt::skip]
 pub(super) const KEYS: &[Key] = &[
     key("Test.id", Kind::Text, "made from the name", "Under which the test is kept: letters, digits, `.`, `_`, `-`."),
@@ -79,7 +73,7 @@ pub(super) const KEYS: &[Key] = &[
     key("Test.outputs[].value", Kind::Text, REQUIRED, "The value, as `attr:order.id`."),
     key("Test.trigger", Kind::Part("Trigger"), REQUIRED, "What starts a run."),
 
-    key("Trigger.type", Kind::Words(TRIGGERS), REQUIRED, "What it is; its fields stand under the key of that type."),
+    key("Trigger.type", Kind::TriggerTypes, REQUIRED, "What it is; its fields stand under the key of that type."),
     key("Trigger.timeout", Kind::Duration, "30s", "How long it may take."),
     key("Trigger.propagation[]", Kind::Words(&["w3c", "b3", "b3multi", "jaeger"]), "w3c", "A form in which it tells of the trace."),
     key("Trigger.tls.caFile", Kind::Text, "the system's", "Certificates that are trusted, PEM."),
@@ -102,26 +96,7 @@ pub(super) const KEYS: &[Key] = &[
     key("Trigger.graphql.body.operationName", Kind::Text, "", "Which operation of the query."),
     key("Trigger.graphql.sslVerification", Kind::Boolean, "true", "Whether the certificate is verified."),
     key("Trigger.graphql.schema", Kind::Text, "", "The schema, or a file as `./schema.graphql`."),
-    key("Trigger.grpc.protobufFile", Kind::Text, "", "The `.proto` file, or its content."),
-    key("Trigger.grpc.address", Kind::Text, REQUIRED, "`host:port`"),
-    key("Trigger.grpc.service", Kind::Text, "", "The service, where the method does not name it."),
-    key("Trigger.grpc.method", Kind::Text, REQUIRED, "The method, as `package.Service.Method`."),
-    key("Trigger.grpc.metadata[]", Kind::Part("Header"), "", "Sent with it."),
-    key("Trigger.grpc.auth", Kind::Part("Auth"), "", "Who asks."),
-    key("Trigger.grpc.request", Kind::Text, "", "The message as JSON, or a file as `./request.json`."),
-    key("Trigger.kafka.brokerUrls[]", Kind::Text, "", "`host:port` of a broker."),
-    key("Trigger.kafka.topic", Kind::Text, REQUIRED, "Where the message is put."),
-    key("Trigger.kafka.headers[]", Kind::Part("Header"), "", "Sent with it."),
-    key("Trigger.kafka.messageKey", Kind::Text, "", "The key of the message."),
-    key("Trigger.kafka.messageValue", Kind::Text, "", "The message, or a file as `./message.json`."),
-    key("Trigger.kafka.authentication.type", Kind::Words(&["plain"]), REQUIRED, "How the broker knows us."),
-    key("Trigger.kafka.authentication.plain.username", Kind::Text, REQUIRED, "Who asks."),
-    key("Trigger.kafka.authentication.plain.password", Kind::Secret, REQUIRED, "Their password."),
-    key("Trigger.kafka.sslVerification", Kind::Boolean, "true", "Whether the certificate is verified."),
     key("Trigger.traceid.id", Kind::Text, REQUIRED, "The id of a trace that something else has started."),
-    key("Trigger.playwrightEngine.target", Kind::Text, REQUIRED, "The page."),
-    key("Trigger.playwrightEngine.method", Kind::Text, "", "The function of the script."),
-    key("Trigger.playwrightEngine.script", Kind::Text, REQUIRED, "The script, or its file."),
     key("Trigger.exec.command", Kind::Text, REQUIRED, "A line for the shell, or a list of a program and its arguments."),
     key("Trigger.exec.command[]", Kind::Text, "", "The program, then an argument each."),
     key("Trigger.exec.env.*", Kind::Text, "", "A variable of its environment."),

@@ -9,9 +9,9 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use keys::KEYS;
+use keys::{KEYS, PLAIN_KEYS};
 
-use crate::document::KINDS;
+use crate::document::{FieldForm, KINDS, TYPES, TriggerType, trigger_types};
 
 /// A key of a document.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +42,8 @@ enum Kind {
     Duration,
     /// One of these words.
     Words(&'static [&'static str]),
+    /// A type of trigger.
+    TriggerTypes,
     /// A part that several kinds of document share.
     Part(&'static str),
     Anything,
@@ -54,8 +56,9 @@ const REQUIRED: &str = "required";
 /// Returns the schema (draft 2020-12) of a document.
 pub fn schema() -> String {
     let mut parts: BTreeMap<&str, Branch> = BTreeMap::new();
-    for key in KEYS {
-        let mut segments = segments(key.path);
+    let keys = KEYS.iter().map(|key| (segments(key.path).collect(), *key));
+    for (path, key) in keys.chain(protocol_keys()) {
+        let mut segments = path.into_iter();
         let root = parts.entry(segments.next().unwrap_or_default()).or_default();
         let branch =
             segments.fold(root, |branch, segment| branch.children.entry(segment).or_default());
@@ -89,6 +92,43 @@ pub fn schema() -> String {
     format!("{schema:#}\n")
 }
 
+/// Returns the keys of the triggers of further protocols, each with its path.
+fn protocol_keys() -> Vec<(Vec<&'static str>, Key)> {
+    let protocols = TYPES.iter().filter_map(|known| match known {
+        TriggerType::Call(protocol) => Some(*protocol),
+        _ => None,
+    });
+    let mut keys = Vec::new();
+    for protocol in protocols {
+        for field in protocol.fields {
+            let path = |rest: &mut dyn Iterator<Item = &'static str>| {
+                ["Trigger", protocol.section, field.name].into_iter().chain(rest).collect()
+            };
+            let default = if field.is_required { REQUIRED } else { field.default };
+            let key = |kind| Key { path: field.name, kind, default, meaning: field.meaning };
+            let list = || path(&mut ["[]"].into_iter());
+            match field.form {
+                FieldForm::Text | FieldForm::Content | FieldForm::Script => {
+                    keys.push((path(&mut std::iter::empty()), key(Kind::Text)));
+                }
+                FieldForm::Boolean => {
+                    keys.push((path(&mut std::iter::empty()), key(Kind::Boolean)));
+                }
+                FieldForm::Auth => {
+                    keys.push((path(&mut std::iter::empty()), key(Kind::Part("Auth"))));
+                }
+                FieldForm::Texts => keys.push((list(), key(Kind::Text))),
+                FieldForm::Headers => keys.push((list(), key(Kind::Part("Header")))),
+                FieldForm::Plain => {
+                    let inner = |inner: &Key| (path(&mut segments(inner.path)), *inner);
+                    keys.extend(PLAIN_KEYS.iter().map(inner));
+                }
+            }
+        }
+    }
+    keys
+}
+
 /// Splits `a.b[].c` into its segments: `a`, `b`, `[]`, `c`.
 fn segments(path: &'static str) -> impl Iterator<Item = &'static str> {
     path.split('.').flat_map(|segment| {
@@ -101,7 +141,7 @@ fn segments(path: &'static str) -> impl Iterator<Item = &'static str> {
 /// A key, its children, or both.
 #[derive(Default)]
 struct Branch {
-    key: Option<&'static Key>,
+    key: Option<Key>,
     children: BTreeMap<&'static str, Branch>,
 }
 
@@ -166,6 +206,7 @@ impl Kind {
                 "examples": ["10s", "1m30s", "500ms"],
             }),
             Self::Words(words) => json!({ "enum": words }),
+            Self::TriggerTypes => json!({ "enum": trigger_types() }),
             Self::Part(part) => json!({ "$ref": format!("#/$defs/{part}") }),
             Self::Anything => json!({}),
             Self::Inner => return None,

@@ -74,6 +74,7 @@ fn of_test(test: &Test) -> String {
     let fired = request(&plan, &Vars::default(), &seed(), &files).expect("it can be fired").request;
     let key = match &fired {
         Request::Http(http) => http.tls.identity.as_ref().map(|identity| identity.key.expose()),
+        Request::Call(call) => call.tls.identity.as_ref().map(|identity| identity.key.expose()),
         Request::Exec(_) | Request::TraceId(_) => None,
     };
     let named = plan.settle_profile().map(|profile| match profile {

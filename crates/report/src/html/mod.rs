@@ -15,7 +15,7 @@ pub use waterfall::{Hide, WATERFALL_SPANS_MAX, Waterfall};
 use crate::{
     analysis::{broken, score},
     points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, Point, VALUE_CHARS_MAX, checks, placed, urgency},
-    text::{duration, markup, shown},
+    text::{duration, markup, shown, status},
     totals::{Totals, counted, elapsed_ns},
     why::{unknown, whys},
 };
@@ -107,17 +107,12 @@ fn test(outcome: &Outcome, is_open: bool) -> String {
 /// Returns a summary of the run.
 fn facts(outcome: &Outcome) -> String {
     let mut facts = Vec::new();
-    match &outcome.answer {
-        Some(Answer::Response(response)) => facts.push(format!(
-            "answered {} in {}",
-            response.status,
-            duration(response.duration_ns)
-        )),
-        Some(Answer::Exit(exit)) => {
-            facts.push(format!("ended with {} in {}", exit.code, duration(exit.duration_ns)));
-        }
-        Some(Answer::NotFired) | None => {}
-        Some(Answer::NoAnswer(_)) => facts.push("no answer".to_owned()),
+    if let Some(ending) = outcome.answer.as_ref().and_then(Answer::ending) {
+        let verb = if ending.is_program { "ended with" } else { "answered" };
+        facts.push(format!("{verb} {} in {}", status(&ending), duration(ending.duration_ns)));
+    }
+    if let Some(Answer::NoAnswer(_)) = &outcome.answer {
+        facts.push("no answer".to_owned());
     }
     if let Some(settlement) = &outcome.settlement {
         let state = if settlement.is_whole() { "trace complete" } else { "trace incomplete" };

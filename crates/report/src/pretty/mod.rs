@@ -20,7 +20,7 @@ use source::Colour;
 use self::page::{Page, Paint, Signs, columns, verdict_paint};
 use crate::{
     points::{NAME_CHARS_MAX, VALUE_CHARS_MAX},
-    text::shown,
+    text::{shown, status},
     totals::{Totals, counted, elapsed_ns},
     why::{diagnoses, unknown, whys},
 };
@@ -150,18 +150,16 @@ fn head(page: &mut Page, outcome: &Outcome) {
 }
 
 fn answer(page: &mut Page, outcome: &Outcome) {
+    if let Some(ending) = outcome.answer.as_ref().and_then(Answer::ending) {
+        let time = page.duration(ending.duration_ns);
+        let words = if ending.is_program { "ended: exit code" } else { "answered: status" };
+        page.line(0, &format!("trigger {words} {} in {time}", status(&ending)));
+    }
     match &outcome.answer {
         // Without a run there is no trigger: the trace was recorded.
         None if outcome.run_id.is_none() => {}
         None => page.line(0, "trigger not fired"),
-        Some(Answer::Response(response)) => {
-            let time = page.duration(response.duration_ns);
-            page.line(0, &format!("trigger answered: status {} in {time}", response.status));
-        }
-        Some(Answer::Exit(exit)) => {
-            let time = page.duration(exit.duration_ns);
-            page.line(0, &format!("trigger ended: exit code {} in {time}", exit.code));
-        }
+        Some(Answer::Response(_) | Answer::Exit(_) | Answer::Reply(_)) => {}
         Some(Answer::NotFired) => page.line(0, "trigger not fired: the trace is an external one"),
         Some(Answer::NoAnswer(no_answer)) => {
             let kind = match no_answer.kind {

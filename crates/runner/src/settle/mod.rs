@@ -98,7 +98,7 @@ pub(crate) async fn settle<P: Ports>(
 /// system that cannot have received it is not waited for.
 fn patience(answer: &Answer, rule: &Settle, engine: &Engine) -> Duration {
     match answer {
-        Answer::Response(_) | Answer::Exit(_) | Answer::NotFired => rule.timeout,
+        Answer::Response(_) | Answer::Exit(_) | Answer::Reply(_) | Answer::NotFired => rule.timeout,
         Answer::NoAnswer(no_answer) if no_answer.kind.is_unsent() => Duration::ZERO,
         Answer::NoAnswer(_) => rule.timeout.min(engine.unknown_quiet() * 2),
     }

@@ -3,15 +3,15 @@
 use std::{fs, io, path::PathBuf, sync::Arc};
 
 use thiserror::Error;
-use tokio_rustls::rustls::{
-        self, ServerConfig,
-        crypto::ring,
-        pki_types::{
-            CertificateDer, PrivateKeyDer,
-            pem::{Error as PemError, PemObject},
-        },
-    };
 pub(crate) use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::{
+    self, ServerConfig,
+    crypto::ring,
+    pki_types::{
+        CertificateDer, PrivateKeyDer,
+        pem::{Error as PemError, PemObject},
+    },
+};
 
 use crate::config::CertificateFiles;
 

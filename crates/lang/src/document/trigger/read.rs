@@ -6,11 +6,11 @@ use model::Propagator;
 use source::{Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Value, did_you_mean};
 
 use super::{
-    Auth, Command, Content, Exec, Graphql, GrpcTrigger, Header, HttpTrigger, JsonTemplate, Kafka,
-    KeyPlace, PlaywrightEngine, Trigger, TriggerKind, TriggerTls,
+    Auth, Call, Command, Content, Exec, Graphql, Header, HttpTrigger, JsonTemplate, KeyPlace,
+    TYPES, Trigger, TriggerKind, TriggerTls, TriggerType,
 };
 use crate::document::{
-    FileRef, is_blank, is_relative_path, place_at, read_wait, take_others, tell_other, texts,
+    FileRef, is_blank, is_relative_path, place_at, read_wait, take_others, tell_other,
 };
 
 /// The default timeout of a trigger.
@@ -20,22 +20,8 @@ const TIMEOUT: Duration = Duration::from_secs(30);
 pub(crate) const REDIRECTS_MAX: u32 = 20;
 pub(crate) const REDIRECTS: u32 = 10;
 
-/// The section of each type.
-const SECTIONS: &[(&str, &str)] = &[
-    ("http", "httpRequest"),
-    ("graphql", "graphql"),
-    ("grpc", "grpc"),
-    ("kafka", "kafka"),
-    ("traceid", "traceid"),
-    ("playwrightengine", "playwrightEngine"),
-    ("exec", "exec"),
-];
-
 /// Programs that start the trace themselves and put its id into the environment.
 const TOOLS: &[&str] = &["cypress", "playwright", "artillery", "k6"];
-
-/// Types that are parsed but not supported by runs yet.
-const UNFIRED: &[&str] = &["grpc", "kafka", "playwrightengine"];
 
 /// The variable with the trace id of such a program.
 const TOOL_TRACE_ID: &str = "${env:TRACE_ID}";
@@ -53,35 +39,37 @@ impl Trigger<Scalar> {
         let timeout = fields.take("timeout");
         let (tls, propagation) = (fields.take("tls"), fields.take("propagation"));
         let is_tool = |name: &Scalar| TOOLS.contains(&name.text.as_str());
-        let key = name.and_then(|name| match is_tool(name) {
-            true => Some("traceid"),
-            false => SECTIONS.iter().find(|(known, _)| *known == name.text).map(|(_, key)| *key),
+        let kind = name.and_then(|name| match is_tool(name) {
+            true => Some(TriggerType::TraceId),
+            false => TYPES.iter().copied().find(|known| known.name() == name.text),
         });
-        let Some(key) = key else {
+        let Some(kind) = kind else {
             fields.rest();
             fields.finish();
             found.push(wrong_type(name?, found));
             return None;
         };
-        let name = name?;
+        let (name, key) = (name?, kind.section());
         let section = if is_tool(name) { fields.take(key) } else { fields.require(key) };
-        let others: Vec<_> = SECTIONS.iter().map(|(_, key)| *key).filter(|k| *k != key).collect();
+        let sections = TYPES.iter().map(|known| known.section());
+        let others: Vec<_> = sections.filter(|section| *section != key).collect();
         take_others(&mut fields, &others, "trigger", found);
-        if !speaks_tls(key) {
+        if matches!(kind, TriggerType::TraceId | TriggerType::Exec) {
+            // No connection is opened.
             tell_other(tls.as_ref(), "trigger", found);
         }
-        if key == "traceid" {
+        if matches!(kind, TriggerType::TraceId) {
             // No request is sent, so there is no trace context to propagate and no response to wait for.
             tell_other(propagation.as_ref(), "trigger", found);
             tell_other(timeout.as_ref(), "trigger", found);
         }
         fields.finish();
-        tell_unfired(name, section.is_some(), found);
+        tell_unfired(kind, name, section.is_some(), found);
         let timeout = timeout.and_then(|timeout| read_wait(&timeout, found)).unwrap_or(TIMEOUT);
         let tls = tls.and_then(|tls| read_tls(&tls, found));
         let propagation = propagation.and_then(|forms| read_propagation(&forms));
         let kind = match section {
-            Some(section) => read_section(key, &section, found)?,
+            Some(section) => read_section(kind, &section, found)?,
             None if is_tool(name) => {
                 TriggerKind::TraceId(Scalar::instead(TOOL_TRACE_ID, name.span))
             }
@@ -94,9 +82,10 @@ impl Trigger<Scalar> {
 }
 
 /// Warns of a type that no run supports yet, and of one that another program has to start.
-fn tell_unfired(name: &Scalar, has_section: bool, found: &Diagnostics) {
+fn tell_unfired(kind: TriggerType, name: &Scalar, has_section: bool, found: &Diagnostics) {
+    let is_unfired = matches!(kind, TriggerType::Call(protocol) if !protocol.is_fired);
     let kind = &name.text;
-    if UNFIRED.contains(&kind.as_str()) {
+    if is_unfired {
         let message = format!("a trigger of type `{kind}` cannot be fired by this version yet");
         let warning = found.warning(name.span, message);
         found.push(warning.help(
@@ -108,11 +97,6 @@ fn tell_unfired(name: &Scalar, has_section: bool, found: &Diagnostics) {
         let note = found.note(name.span, message);
         found.push(note.help("the trace is judged whose id the variable `TRACE_ID` holds"));
     }
-}
-
-/// Whether a trigger of this section connects to a peer.
-fn speaks_tls(key: &str) -> bool {
-    !matches!(key, "traceid" | "exec")
 }
 
 /// Parses the propagation formats of a trigger and removes duplicates.
@@ -131,22 +115,32 @@ fn read_propagation(item: &Item<'_>) -> Option<Vec<Propagator>> {
 }
 
 fn wrong_type(name: &Scalar, found: &Diagnostics) -> Diagnostic {
-    let known = SECTIONS.iter().map(|(known, _)| *known).chain(TOOLS.iter().copied());
+    let known = TYPES.iter().map(|known| known.name()).chain(TOOLS.iter().copied());
     let mistake = found.error(name.span, format!("unknown type of trigger `{}`", name.text));
     mistake.suggest(did_you_mean(&name.text, known))
 }
 
-fn read_section(key: &str, item: &Item<'_>, found: &Diagnostics) -> Option<TriggerKind<Scalar>> {
-    let fields = item.fields()?;
-    match key {
-        "httpRequest" => read_http(fields, found).map(TriggerKind::Http),
-        "graphql" => read_graphql(fields, found).map(TriggerKind::Graphql),
-        "grpc" => read_grpc(fields, found).map(TriggerKind::Grpc),
-        "kafka" => read_kafka(fields, found).map(TriggerKind::Kafka),
-        "playwrightEngine" => read_engine(fields, found).map(TriggerKind::PlaywrightEngine),
-        "exec" => read_exec(fields).map(TriggerKind::Exec),
-        _ => {
-            let mut fields = fields;
+/// Returns the types that a document may name. Programs that start the trace are variants of `traceid`.
+pub(crate) fn trigger_types() -> Vec<&'static str> {
+    let names = |known: &TriggerType| {
+        let tools = if let TriggerType::TraceId = known { TOOLS } else { &[] };
+        std::iter::once(known.name()).chain(tools.iter().copied())
+    };
+    TYPES.iter().flat_map(names).collect()
+}
+
+fn read_section(
+    kind: TriggerType,
+    item: &Item<'_>,
+    found: &Diagnostics,
+) -> Option<TriggerKind<Scalar>> {
+    let mut fields = item.fields()?;
+    match kind {
+        TriggerType::Http => read_http(fields, found).map(TriggerKind::Http),
+        TriggerType::Graphql => read_graphql(fields, found).map(TriggerKind::Graphql),
+        TriggerType::Exec => read_exec(fields).map(TriggerKind::Exec),
+        TriggerType::Call(protocol) => Call::read(protocol, fields, found).map(TriggerKind::Call),
+        TriggerType::TraceId => {
             let id = scalar(fields.require("id"));
             fields.finish();
             id.map(TriggerKind::TraceId)
@@ -201,62 +195,6 @@ fn read_graphql(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Graphql<S
     })
 }
 
-fn read_grpc(mut fields: Fields<'_>, found: &Diagnostics) -> Option<GrpcTrigger<Scalar>> {
-    let protobuf = word_or_text(fields.take("protobufFile"), found);
-    let address = scalar(fields.require("address"));
-    let service = scalar(fields.take("service"));
-    let method = scalar(fields.require("method"));
-    let metadata = read_headers(&mut fields, "metadata");
-    let auth = fields.take("auth").and_then(|auth| read_auth(&auth, found));
-    let request = content(fields.take("request"), found);
-    fields.finish();
-    Some(GrpcTrigger {
-        address: address?,
-        service,
-        method: method?,
-        protobuf,
-        metadata,
-        auth,
-        request,
-    })
-}
-
-fn read_kafka(mut fields: Fields<'_>, found: &Diagnostics) -> Option<Kafka<Scalar>> {
-    let broker_urls = texts(&mut fields, "brokerUrls");
-    let topic = scalar(fields.require("topic"));
-    let headers = read_headers(&mut fields, "headers");
-    let message_key = scalar(fields.take("messageKey"));
-    let message_value = content(fields.take("messageValue"), found);
-    let plain = fields.take("authentication").and_then(|auth| read_plain(&auth));
-    let ssl_verification = fields.boolean("sslVerification");
-    fields.finish();
-    let topic = topic?;
-    Some(Kafka { broker_urls, topic, headers, message_key, message_value, plain, ssl_verification })
-}
-
-/// Parses the user name and the password of a Kafka client.
-fn read_plain(item: &Item<'_>) -> Option<(Scalar, Scalar)> {
-    if is_blank(item.node) {
-        return None;
-    }
-    let mut fields = item.fields()?;
-    fields.require("type").and_then(|kind| kind.choice(&[("plain", ())]));
-    let plain = fields.require("plain").and_then(|plain| plain.fields());
-    fields.finish();
-    let mut plain = plain?;
-    let pair = (scalar(plain.require("username")), scalar(plain.require("password")));
-    plain.finish();
-    Some((pair.0?, pair.1?))
-}
-
-fn read_engine(mut fields: Fields<'_>, found: &Diagnostics) -> Option<PlaywrightEngine<Scalar>> {
-    let target = scalar(fields.require("target"));
-    let method = scalar(fields.take("method"));
-    let script = word_or_text(fields.require("script"), found);
-    fields.finish();
-    Some(PlaywrightEngine { target: target?, method, script: script? })
-}
-
 fn read_exec(mut fields: Fields<'_>) -> Option<Exec<Scalar>> {
     let command = fields.require("command").and_then(|command| {
         if command.node.as_sequence().is_none() {
@@ -280,7 +218,7 @@ fn read_exec(mut fields: Fields<'_>) -> Option<Exec<Scalar>> {
     Some(Exec { command: command?, env, workdir })
 }
 
-fn read_headers(fields: &mut Fields<'_>, key: &str) -> Vec<Header<Scalar>> {
+pub(super) fn read_headers(fields: &mut Fields<'_>, key: &str) -> Vec<Header<Scalar>> {
     let list = fields.list(key).unwrap_or_default();
     let header = |item: &Item<'_>| {
         let mut fields = item.fields()?;
@@ -291,7 +229,7 @@ fn read_headers(fields: &mut Fields<'_>, key: &str) -> Vec<Header<Scalar>> {
     list.iter().filter_map(header).collect()
 }
 
-fn read_auth(item: &Item<'_>, found: &Diagnostics) -> Option<Auth<Scalar>> {
+pub(super) fn read_auth(item: &Item<'_>, found: &Diagnostics) -> Option<Auth<Scalar>> {
     if is_blank(item.node) {
         return None;
     }
@@ -343,12 +281,12 @@ fn read_tls(item: &Item<'_>, found: &Diagnostics) -> Option<TriggerTls<Scalar>> 
     Some(TriggerTls { ca_file, cert_file, key_file, server_name })
 }
 
-fn scalar(item: Option<Item<'_>>) -> Option<Scalar> {
+pub(super) fn scalar(item: Option<Item<'_>>) -> Option<Scalar> {
     item?.text().cloned()
 }
 
 /// Returns a text, or a file reference if the text starts like a path.
-fn content(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar>> {
+pub(super) fn content(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar>> {
     let scalar = scalar(item)?;
     Some(match is_relative_path(&scalar.text) {
         true => Content::File(FileRef::new(&scalar, found.text())),
@@ -357,7 +295,7 @@ fn content(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar
 }
 
 /// Returns a text that is never a single word, such as a program, or a reference to its file.
-fn word_or_text(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar>> {
+pub(super) fn word_or_text(item: Option<Item<'_>>, found: &Diagnostics) -> Option<Content<Scalar>> {
     let scalar = scalar(item)?;
     let is_word = !scalar.text.trim().is_empty()
         && !scalar.text.trim().contains(|c: char| c.is_whitespace() || "{}();".contains(c));
