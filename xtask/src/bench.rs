@@ -42,6 +42,9 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
     if let Some((&"tenants", rest)) = rest.split_first() {
         return tenants(machine, rest);
     }
+    if rest == ["trigger"] {
+        return new_trigger(machine, &[]);
+    }
     // Some of them need real services.
     if matches!(rest.first(), Some(&"kill" | &"dogfood")) {
         return run(machine, "prove", rest);
@@ -63,6 +66,14 @@ fn tenants(machine: &Machine, rest: &[&str]) -> Result<()> {
         python.env("QUALITYTRACE", machine.target().join("release/qualitytrace"));
         spawn::run(python.envs(variables.iter().cloned()))
     })
+}
+
+/// `cargo xtask prove trigger`: applies the patch of a new trigger to a copy of the checkout, and fires it.
+pub(crate) fn new_trigger(machine: &Machine, rest: &[&str]) -> Result<()> {
+    let mut python = machine.command("python3");
+    python.arg(machine.root.join("tests/new-trigger/run.py")).arg("--folder");
+    python.arg(machine.target().join("new-trigger")).args(rest);
+    spawn::run(&mut python)
 }
 
 /// `cargo xtask compat`: evaluates the predecessor's own material with this language.

@@ -63,6 +63,12 @@ const STEPS: &[Step] = &[
         run: outside,
     },
     Step {
+        name: "new-trigger",
+        what: "a new trigger touches at most four files",
+        services: &[],
+        run: |machine, _| bench::new_trigger(machine, &["--short"]),
+    },
+    Step {
         name: "compat",
         what: "the predecessor's measured verdicts, and its documents where they lie beside the checkout",
         services: &[],

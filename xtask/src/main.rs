@@ -48,6 +48,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   prove tenants [--seconds N]       one project abuses each shared resource for a minute, and another must not notice:
                                     verdicts, leaks, latency beside a bare sink; --short, --only NAME…, --list
   prove dogfood                     repeats that suite on a busy machine until 1,000 verdicts are in
+  prove trigger                     a new trigger touches four files, and its tests pass and fail as they should
   dogfood [--keep DIR]              Qualitytrace tests Qualitytrace: `tests/dogfood/run.sh`, and what its traces must
                                     show; reports, traces and trend stay in DIR
   dogfood --faults [NAME]           plants faults into the server, one at a time, and names what finds each
