@@ -19,7 +19,7 @@ use std::{
 
 use anyhow::{Context, Result, bail, ensure};
 use model::{Outcome, Verdict};
-use report::Format;
+use report::{FOR_ANNOTATIONS, FOR_SUMMARY, ReportInput};
 use serde_json::Value;
 use source::Colour;
 use tempfile::TempDir;
@@ -147,8 +147,9 @@ fn say(text: &str) {
 /// Appends a table of the suite to a file, and prints the annotations that GitHub shows beside the lines of the tests.
 fn summarise(file: &Path, outcomes: &[Outcome]) -> Result<()> {
     let mut file = fs::OpenOptions::new().append(true).create(true).open(file)?;
-    file.write_all(report::render(Format::Markdown, outcomes, Colour::Never).as_bytes())?;
-    say(&report::render(Format::Github, outcomes, Colour::Never));
+    let input = ReportInput { outcomes, waterfalls: &[], colour: Colour::Never };
+    file.write_all(report::render(FOR_SUMMARY, &input).as_bytes())?;
+    say(&report::render(FOR_ANNOTATIONS, &input));
     Ok(())
 }
 

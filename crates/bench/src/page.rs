@@ -8,8 +8,8 @@ use std::{fs, path::Path};
 use anyhow::{Context, Result, ensure};
 use lang::{Evidence, Seed, Vars};
 use model::{Outcome, Settlement, Step, StepTime, Timestamp};
-use report::Waterfall;
-use source::Text;
+use report::{FOR_BROWSER, ReportInput, Waterfall};
+use source::{Colour, Text};
 use tokio::process::Command;
 
 use crate::{
@@ -92,7 +92,8 @@ pub fn page(spans: usize) -> Result<String> {
         steps: vec![StepTime { step: Step::Judge, began: moment, ended: moment }],
     };
     let waterfall = Waterfall::of(&trace, &outcome, &|text| text.into());
-    Ok(report::html(&[outcome], &[Some(waterfall)]))
+    let (outcomes, waterfalls) = (&[outcome], &[Some(waterfall)]);
+    Ok(report::render(FOR_BROWSER, &ReportInput { outcomes, waterfalls, colour: Colour::Never }))
 }
 
 /// Opens a page, and parses the resulting document.

@@ -5,7 +5,7 @@
 use std::fs;
 
 use model::{Outcome, Trace};
-use report::{Format, Waterfall};
+use report::{FOR_TERMINAL, ReportInput, Waterfall};
 use source::Colour;
 
 use crate::{
@@ -30,7 +30,7 @@ struct ReportedOutcome {
     /// Its index in the order of the documents.
     place: usize,
     outcome: Outcome,
-    /// Its trace, if an HTML page is requested.
+    /// Its trace, if a report shows traces.
     waterfall: Option<Waterfall>,
     kind: Kind,
     /// Whether it was changed after it was reported.
@@ -51,7 +51,7 @@ impl<'a> Reports<'a> {
     pub(crate) fn new(asked: &args::ReportArgs, terminal: &'a Terminal) -> Result<Self, Exit> {
         let mut targets = asked.targets.clone();
         if targets.iter().all(|target| target.file.is_some()) {
-            targets.push(Target { format: Format::Pretty, file: None });
+            targets.push(Target { format: FOR_TERMINAL, file: None });
         }
         let on_stdout = targets.iter().filter(|target| target.file.is_none()).count();
         if on_stdout > 1 {
@@ -70,7 +70,7 @@ impl<'a> Reports<'a> {
 
     /// Whether one of them shows traces.
     pub(crate) fn show_traces(&self) -> bool {
-        self.targets.iter().any(|target| target.format == Format::Html)
+        self.targets.iter().any(|target| target.format.shows_traces)
     }
 
     /// Sets the number of outcomes to expect.
@@ -118,14 +118,13 @@ impl<'a> Reports<'a> {
         let outcome = &told.outcome;
         for target in self.targets.iter().filter(|target| target.file.is_none()) {
             let colour = self.terminal.colour;
-            if target.is_for_people() && told.kind == Kind::Refusal {
+            if target.format.is_for_people && told.kind == Kind::Refusal {
                 continue;
             }
             if !self.is_alone {
                 self.terminal.report(&report::part(target.format, outcome, colour));
-            } else if target.is_for_people() {
-                let alone = std::slice::from_ref(outcome);
-                self.terminal.report(&report::render(target.format, alone, colour));
+            } else if target.format.is_for_people {
+                self.terminal.report(&alone(target, outcome, colour));
             }
         }
         let trace = trace.filter(|_| self.show_traces());
@@ -164,8 +163,8 @@ impl<'a> Reports<'a> {
     /// Writes a test with a changed verdict again, for a person.
     fn tell_again(targets: &[Target], outcome: &Outcome, (to, colour): (&Terminal, Colour)) {
         let on_stdout = targets.iter().filter(|target| target.file.is_none());
-        for target in on_stdout.filter(|target| target.is_for_people()) {
-            to.report(&report::render(target.format, std::slice::from_ref(outcome), colour));
+        for target in on_stdout.filter(|target| target.format.is_for_people) {
+            to.report(&alone(target, outcome, colour));
         }
     }
 
@@ -182,33 +181,28 @@ impl<'a> Reports<'a> {
             self.told.iter().filter(is_other).map(|told| told.outcome.clone()).collect();
         let told = self.told.into_iter().map(|told| (told.outcome, told.waterfall));
         let (outcomes, waterfalls): (Vec<_>, Vec<_>) = told.unzip();
+        let input = |colour| ReportInput { outcomes: &outcomes, waterfalls: &waterfalls, colour };
         let mut written = Ok(());
         for target in &self.targets {
             match &target.file {
                 None if is_empty => {}
                 // It was written when it arrived.
-                None if target.is_for_people() && (self.is_alone || !has_results) => {}
-                None if target.format == Format::Html => {
-                    self.terminal.report(&report::html(&outcomes, &waterfalls));
-                }
+                None if target.format.is_for_people && (self.is_alone || !has_results) => {}
                 None => {
                     let colour = self.terminal.colour;
                     let text = match self.is_alone {
-                        true => report::render(target.format, &outcomes, colour),
+                        true => report::render(target.format, &input(colour)),
                         false => {
                             // A stream contains their earlier version, so it repeats them; a person has already seen the change.
-                            let again = others.iter().filter(|_| !target.is_for_people());
+                            let again = others.iter().filter(|_| !target.format.is_for_people);
                             let again = again.map(|it| report::part(target.format, it, colour));
-                            again.chain([report::rest(target.format, &outcomes, colour)]).collect()
+                            again.chain([report::rest(target.format, &input(colour))]).collect()
                         }
                     };
                     self.terminal.report(&text);
                 }
                 Some(file) => {
-                    let text = match target.format {
-                        Format::Html => report::html(&outcomes, &waterfalls),
-                        format => report::render(format, &outcomes, source::Colour::Never),
-                    };
+                    let text = report::render(target.format, &input(Colour::Never));
                     if let Err(error) = fs::write(file, text) {
                         let file = file.display();
                         self.terminal.line(&format!(
@@ -223,9 +217,8 @@ impl<'a> Reports<'a> {
     }
 }
 
-impl Target {
-    /// Whether a person reads it, who wants to see each outcome at once.
-    fn is_for_people(&self) -> bool {
-        matches!(self.format, Format::Pretty | Format::Plain)
-    }
+/// Writes the complete report of one outcome.
+fn alone(target: &Target, outcome: &Outcome, colour: Colour) -> String {
+    let outcomes = std::slice::from_ref(outcome);
+    report::render(target.format, &ReportInput { outcomes, waterfalls: &[], colour })
 }

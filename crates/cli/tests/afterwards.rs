@@ -11,8 +11,12 @@ use tempfile::TempDir;
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const RUN_MAX: Duration = Duration::from_secs(30);
 
-/// Formats with the same report from server and command; HTML is absent, since the command has no trace for it.
-const FORMS: [&str; 7] = ["json", "ndjson", "junit", "tap", "markdown", "github", "plain"];
+/// Returns the formats with the same report from server and command; those that show traces are absent, since the command has
+/// no trace for them.
+fn forms() -> impl Iterator<Item = &'static str> {
+    let formats = report::FORMATS.iter().filter(|format| !format.shows_traces);
+    formats.map(|format| format.name)
+}
 
 fn test_of(url: &str, path: &str, items: u32) -> String {
     format!(
@@ -46,7 +50,7 @@ async fn a_run_is_reported_and_judged_once_more() -> Result<()> {
     fs::write(&file, test_of(&target.url, "/cart", 3))?;
     let file = file.to_str().context("a path")?;
     let written = |form: &str| folder.path().join(form);
-    let asked = FORMS.map(|form| format!("{form}={}", written(form).display()));
+    let asked: Vec<_> = forms().map(|form| format!("{form}={}", written(form).display())).collect();
     let reports = asked.iter().flat_map(|asked| ["--report", asked.as_str()]);
     let arguments: Vec<_> =
         ["run", "--server", &server.api, file].into_iter().chain(reports).collect();
@@ -55,7 +59,7 @@ async fn a_run_is_reported_and_judged_once_more() -> Result<()> {
     let report: Value = serde_json::from_str(&fs::read_to_string(written("json"))?)?;
     let run = report["outcome"]["runId"].as_str().context("a run")?.to_owned();
 
-    for form in FORMS {
+    for form in forms() {
         let path = format!("/api/v1/runs/{run}/report?format={form}");
         let told = api.request(Method::GET, &path).send().await?.text().await?;
         assert_eq!(told, fs::read_to_string(written(form))?, "{form}");

@@ -15,7 +15,7 @@ use model::{
     Answer, Outcome, SpanId, Timestamp, Trace, TraceId,
     trace::{EventData, ResourceData, ScopeData, SpanData, Status, StatusCode, Value},
 };
-use report::{Format, Waterfall};
+use report::{FORMATS, Format, ReportInput, Waterfall};
 use serde_json::json;
 use source::Colour;
 
@@ -100,11 +100,11 @@ fn trace() -> Trace {
 fn every_form(outcome: &Outcome, trace: &Trace, hide: &dyn Fn(&str) -> String) -> Vec<String> {
     let outcomes = std::slice::from_ref(outcome);
     let waterfall = Waterfall::of(trace, outcome, &|text| hide(text).into());
-    let mut written: Vec<_> =
-        Format::ALL.map(|format| report::render(format, outcomes, Colour::Never)).into();
-    written.extend(Format::ALL.map(|format| report::part(format, outcome, Colour::Never)));
-    written.push(report::html(outcomes, &[Some(waterfall)]));
-    written
+    let waterfalls = &[Some(waterfall)];
+    let input = ReportInput { outcomes, waterfalls, colour: Colour::Never };
+    let whole = FORMATS.iter().map(|format| report::render(format, &input));
+    let parts = FORMATS.iter().map(|format| report::part(format, outcome, Colour::Never));
+    whole.chain(parts).collect()
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn no_form_shows_what_is_planted_in_every_text() {
             let written = every_form(outcome, &trace, hide);
             written.iter().filter(|text| text.contains(BEGINNING)).count()
         };
-        assert!(shows(&outcome, &str::to_owned) > Format::ALL.len(), "it is planted");
+        assert!(shows(&outcome, &str::to_owned) > FORMATS.len(), "it is planted");
         secrets.hide_all(outcome.said_mut());
         assert_eq!(shows(&outcome, &|text| secrets.hide(text).into_owned()), 0, "{outcome:?}");
     }
@@ -155,17 +155,17 @@ fn run(test: &str, more: &[&str]) -> Result<Written> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_qualitytrace"));
     command.current_dir(folder.path()).env("TOKEN", SECRET);
     command.args(["run", "t.yaml", "--secret", "TOKEN"]);
-    for format in Format::ALL {
-        command.args(["--report", &format!("{0}=out.{0}", format.as_str())]);
+    for format in Format::names() {
+        command.args(["--report", &format!("{format}=out.{format}")]);
     }
     let output = command.args(more).output()?;
     let mut texts = vec![
         ("stdout".to_owned(), String::from_utf8_lossy(&output.stdout).into_owned()),
         ("stderr".to_owned(), String::from_utf8_lossy(&output.stderr).into_owned()),
     ];
-    for format in Format::ALL {
-        let text = fs::read_to_string(folder.path().join(format!("out.{}", format.as_str())));
-        texts.push((format.as_str().to_owned(), text.context(format!("{texts:?}"))?));
+    for format in Format::names() {
+        let text = fs::read_to_string(folder.path().join(format!("out.{format}")));
+        texts.push((format.to_owned(), text.context(format!("{texts:?}"))?));
     }
     Ok(Written { code: output.status.code(), texts })
 }

@@ -10,13 +10,28 @@ use model::{Outcome, Verdict};
 
 use crate::{
     analysis::{broken, score},
+    format::Format,
     points::{NAME_CHARS_MAX, PATH_CHARS_MAX, Point, points},
     text::shown,
     totals::Totals,
 };
 
+/// Annotations of a GitHub workflow.
+pub(crate) const GITHUB: Format = Format {
+    name: "github",
+    media_type: "text/plain; charset=utf-8",
+    media_type_of_several: None,
+    accepted_as: &[],
+    is_for_people: false,
+    shows_traces: false,
+    has_scripts: false,
+    alone: None,
+    part: None,
+    rest: |input| github(input.outcomes),
+};
+
 /// Writes the annotations of all outcomes, one per line, and the totals.
-pub fn github(outcomes: &[Outcome]) -> String {
+fn github(outcomes: &[Outcome]) -> String {
     let mut text = String::new();
     for wanted in [Verdict::Failed, Verdict::Inconclusive] {
         for outcome in outcomes {

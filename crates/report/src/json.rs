@@ -7,9 +7,27 @@
 use model::Outcome;
 use serde::Serialize;
 
-use crate::text::{begins_command, is_hidden};
+use crate::{
+    format::Format,
+    text::{begins_command, is_hidden},
+};
 
-/// The version of the schema that [`json`] and [`ndjson`](crate::ndjson()) write.
+/// For programs that need all fields.
+pub(crate) const JSON: Format = Format {
+    name: "json",
+    media_type: "application/json",
+    // One object on each line.
+    media_type_of_several: Some("application/x-ndjson"),
+    accepted_as: &["application/json"],
+    is_for_people: false,
+    shows_traces: false,
+    has_scripts: false,
+    alone: None,
+    part: Some(|outcome, _| json(outcome)),
+    rest: |_| String::new(),
+};
+
+/// The version of the schema of `json` and `ndjson`.
 ///
 /// It increases when a field is removed or changes its meaning. A new field does not increase it, so readers should
 /// ignore unknown fields.
@@ -23,7 +41,7 @@ struct Report<'a> {
 }
 
 /// Writes `{"schemaVersion":1,"outcome":{…}}` and a line break.
-pub fn json(outcome: &Outcome) -> String {
+fn json(outcome: &Outcome) -> String {
     line(&Report { schema_version: SCHEMA_VERSION, outcome })
 }
 

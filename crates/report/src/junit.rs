@@ -12,17 +12,32 @@
 use model::{Outcome, Verdict};
 
 use crate::{
+    format::Format,
     points::{NAME_CHARS_MAX, PATH_CHARS_MAX, Point, points},
     pretty::plain,
     text::{markup, shown},
     totals::{began, elapsed_ns},
 };
 
+/// JUnit XML, for Jenkins, GitLab and other CI systems.
+pub(crate) const JUNIT: Format = Format {
+    name: "junit",
+    media_type: "application/xml",
+    media_type_of_several: None,
+    accepted_as: &["application/xml", "text/xml"],
+    is_for_people: false,
+    shows_traces: false,
+    has_scripts: false,
+    alone: None,
+    part: None,
+    rest: |input| junit(input.outcomes),
+};
+
 /// Nanoseconds of a millisecond.
 const MILLI_NS: u64 = 1_000_000;
 
 /// Writes all outcomes as one document.
-pub fn junit(outcomes: &[Outcome]) -> String {
+fn junit(outcomes: &[Outcome]) -> String {
     let suites: Vec<Vec<Point<'_>>> = outcomes.iter().map(points).collect();
     let mut xml = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites");
     attribute(&mut xml, "name", "qualitytrace");

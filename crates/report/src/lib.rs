@@ -3,17 +3,8 @@
 //! [`render`] writes a complete report of one or several outcomes. For incremental output, [`part`] writes one outcome as
 //! soon as it is available, and [`rest`] writes the remainder after the last outcome.
 //!
-//! | format | incremental output | reader |
-//! | --- | --- | --- |
-//! | [`pretty`](fn@pretty) | one test at a time | a person at a terminal |
-//! | [`plain`] | one test at a time | logs, screen readers |
-//! | [`json`](fn@json) | one line per test | programs that need all fields |
-//! | [`ndjson`](fn@ndjson) | the lines of one test at a time | programs that read lines |
-//! | [`junit`](fn@junit) | none | Jenkins, GitLab and other readers of JUnit XML |
-//! | [`tap`](fn@tap) | none | harnesses of the Test Anything Protocol |
-//! | [`markdown`](fn@markdown) | none | summaries and pull requests on GitHub |
-//! | [`github`](fn@github) | none | the annotations of a GitHub workflow |
-//! | [`html`](fn@html) | none | a person in a browser, with the [`Waterfall`] of each trace |
+//! Each format is a [`Format`], a value in the file that writes it, and [`FORMATS`] lists them. A new format is a new file and
+//! a line of that table: callers read the fields of a format and do not know which one it is.
 //!
 //! All are pure functions. The values in an outcome come from untrusted senders: a span name, a header, a body may contain
 //! anything. So every format escapes control characters, invisible characters, text that a CI pipeline would parse as a
@@ -40,64 +31,58 @@ mod why;
 use model::Outcome;
 use source::Colour;
 
-pub use format::Format;
-pub use github::github;
-pub use html::{Hide, WATERFALL_SPANS_MAX, Waterfall, html};
-pub use json::{SCHEMA_VERSION, json};
-pub use junit::junit;
+pub use format::{Format, ReportInput};
+pub use html::{Hide, WATERFALL_SPANS_MAX, Waterfall};
+pub use json::SCHEMA_VERSION;
 pub use markdown::{COMMENT_BYTES_MAX, SUMMARY_BYTES_MAX, markdown};
-pub use ndjson::ndjson;
-pub use pretty::{plain, pretty};
-pub use tap::tap;
 pub use text::{duration, harmless};
 pub use why::{overtaken, superseded};
 
-use pretty::Look;
+/// Every format, in the order in which messages list them.
+pub const FORMATS: &[&Format] = &[
+    &pretty::PRETTY,
+    &pretty::PLAIN,
+    &json::JSON,
+    &ndjson::NDJSON,
+    &junit::JUNIT,
+    &tap::TAP,
+    &markdown::MARKDOWN,
+    &github::GITHUB,
+    &html::HTML,
+];
+
+/// The format for a person at a terminal who requests none.
+pub const FOR_TERMINAL: &Format = &pretty::PRETTY;
+/// The format for a client of an API that requests none.
+pub const FOR_CLIENT: &Format = &json::JSON;
+/// The format for a browser.
+pub const FOR_BROWSER: &Format = &html::HTML;
+/// The format for the summary of a step in a pipeline.
+pub const FOR_SUMMARY: &Format = &markdown::MARKDOWN;
+/// The format for the log of a pipeline, which shows errors at the lines of the tests.
+pub const FOR_ANNOTATIONS: &Format = &github::GITHUB;
 
 /// Writes a report of these outcomes; every line ends with a line break.
 ///
-/// For several outcomes, `pretty` and `plain` write one line for each that passed, the full text for each other one, and
-/// the totals at the end. Only `pretty` uses colours. An HTML page from here has no waterfalls: call [`html`](fn@html) for them.
-pub fn render(format: Format, outcomes: &[Outcome], colour: Colour) -> String {
-    match (format, outcomes) {
-        (Format::Pretty, [only]) => pretty(only, colour),
-        (Format::Plain, [only]) => plain(only),
-        _ => {
-            let mut text: String =
-                outcomes.iter().map(|outcome| part(format, outcome, colour)).collect();
-            text.push_str(&rest(format, outcomes, colour));
-            text
-        }
+/// For several outcomes, a format for people writes one line for each that passed, the full text for each other one, and the
+/// totals at the end.
+pub fn render(format: &Format, input: &ReportInput<'_>) -> String {
+    if let (Some(alone), [only]) = (format.alone, input.outcomes) {
+        return alone(only, input.colour);
     }
+    let parts = input.outcomes.iter().map(|outcome| part(format, outcome, input.colour));
+    parts.chain([rest(format, input)]).collect()
 }
 
 /// Writes the part of the report for one of several outcomes before the others are available; an empty text in a format
 /// without incremental output.
 ///
 /// The parts in the order of the outcomes, followed by the [`rest`], are the report of several.
-pub fn part(format: Format, outcome: &Outcome, colour: Colour) -> String {
-    match format {
-        Format::Pretty => pretty::among_others(outcome, Look::Pretty(colour)),
-        Format::Plain => pretty::among_others(outcome, Look::Plain),
-        Format::Json => json(outcome),
-        Format::Ndjson => ndjson::items(outcome),
-        Format::Junit | Format::Tap | Format::Markdown | Format::Github | Format::Html => {
-            String::new()
-        }
-    }
+pub fn part(format: &Format, outcome: &Outcome, colour: Colour) -> String {
+    format.part.map_or_else(String::new, |part| part(outcome, colour))
 }
 
 /// Writes the remainder after every [`part`]: the totals, or the complete report in a format without incremental output.
-pub fn rest(format: Format, outcomes: &[Outcome], colour: Colour) -> String {
-    match format {
-        Format::Pretty => pretty::summary(outcomes, Look::Pretty(colour)),
-        Format::Plain => pretty::summary(outcomes, Look::Plain),
-        Format::Json => String::new(),
-        Format::Ndjson => ndjson::summary(outcomes),
-        Format::Junit => junit(outcomes),
-        Format::Tap => tap(outcomes),
-        Format::Markdown => markdown(outcomes, SUMMARY_BYTES_MAX),
-        Format::Github => github(outcomes),
-        Format::Html => html(outcomes, &[]),
-    }
+pub fn rest(format: &Format, input: &ReportInput<'_>) -> String {
+    (format.rest)(input)
 }

@@ -12,11 +12,26 @@ use model::{Outcome, Verdict};
 
 use crate::{
     analysis::{broken, score},
+    format::Format,
     points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, Point, VALUE_CHARS_MAX, placed, points, urgency},
     pretty::drawn_tree,
     text::{duration, markup, shown},
     totals::{Totals, counted, elapsed_ns},
     why::whys,
+};
+
+/// For the summary of a step and for pull requests on GitHub.
+pub(crate) const MARKDOWN: Format = Format {
+    name: "markdown",
+    media_type: "text/markdown; charset=utf-8",
+    media_type_of_several: None,
+    accepted_as: &["text/markdown"],
+    is_for_people: false,
+    shows_traces: false,
+    has_scripts: false,
+    alone: None,
+    part: None,
+    rest: |input| markdown(input.outcomes, SUMMARY_BYTES_MAX),
 };
 
 /// The limit of GitHub for the summary of a step: 1 MiB.

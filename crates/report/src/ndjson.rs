@@ -16,7 +16,7 @@
 //! test before the summary, with the final verdict and `superseded`.
 //!
 //! A field without a value is `null`. Nothing is truncated, but some fields are omitted: the headers and the body of the
-//! response, the steps, the tree of spans. [`json`](crate::json()) has all fields.
+//! response, the steps, the tree of spans. The format `json` has all fields.
 
 use model::{
     Analysis, Answer, DecisionBasis, Diagnosis, Level, NoAnswerKind, Outcome, Overtaken, Place,
@@ -26,8 +26,23 @@ use serde::Serialize;
 
 use crate::{
     analysis,
+    format::Format,
     json::{SCHEMA_VERSION, line},
     totals::{Totals, began, elapsed_ns},
+};
+
+/// For programs that read lines.
+pub(crate) const NDJSON: Format = Format {
+    name: "ndjson",
+    media_type: "application/x-ndjson",
+    media_type_of_several: None,
+    accepted_as: &["application/x-ndjson"],
+    is_for_people: false,
+    shows_traces: false,
+    has_scripts: false,
+    alone: None,
+    part: Some(|outcome, _| items(outcome)),
+    rest: |input| summary(input.outcomes),
 };
 
 /// One line. The common fields are repeated in each variant rather than flattened into each.
@@ -141,15 +156,8 @@ struct Broken<'a> {
     findings: u64,
 }
 
-/// Writes the lines of all outcomes and of their summary.
-pub fn ndjson(outcomes: &[Outcome]) -> String {
-    let mut text: String = outcomes.iter().map(items).collect();
-    text.push_str(&summary(outcomes));
-    text
-}
-
 /// Returns the lines of one outcome.
-pub(crate) fn items(outcome: &Outcome) -> String {
+fn items(outcome: &Outcome) -> String {
     let mut items = vec![test(outcome)];
     items.extend(assertions(outcome));
     items.extend(claims(outcome));
@@ -159,7 +167,7 @@ pub(crate) fn items(outcome: &Outcome) -> String {
 }
 
 /// Returns the last line.
-pub(crate) fn summary(outcomes: &[Outcome]) -> String {
+fn summary(outcomes: &[Outcome]) -> String {
     let totals = Totals::of(outcomes);
     line(&Item::Summary {
         schema_version: SCHEMA_VERSION,

@@ -9,7 +9,8 @@ use golden::Golden;
 use model::Outcome;
 use outcomes::{cases, several};
 use report::{
-    Format, SCHEMA_VERSION, WATERFALL_SPANS_MAX, Waterfall, html, json, part, pretty, render, rest,
+    FOR_BROWSER, FOR_CLIENT, FOR_TERMINAL, FORMATS, Format, ReportInput, SCHEMA_VERSION,
+    WATERFALL_SPANS_MAX, Waterfall, part, render, rest,
 };
 use serde_json::Value;
 use source::Colour;
@@ -23,19 +24,29 @@ fn check(files: impl IntoIterator<Item = (String, String)>) {
     golden.finish(1);
 }
 
+/// The ends of file names of formats for which that is not the name of the format.
+const ENDINGS: &[(&str, &str)] = &[
+    ("pretty", ".txt"),
+    ("json", "-v1.json"),
+    ("ndjson", "-v1.ndjson"),
+    ("junit", ".xml"),
+    ("markdown", ".md"),
+];
+
 /// Returns the end of a format's file name.
-fn ending(format: Format) -> &'static str {
-    match format {
-        Format::Pretty => ".txt",
-        Format::Plain => ".plain",
-        Format::Json => "-v1.json",
-        Format::Ndjson => "-v1.ndjson",
-        Format::Junit => ".xml",
-        Format::Tap => ".tap",
-        Format::Markdown => ".md",
-        Format::Github => ".github",
-        Format::Html => ".html",
-    }
+fn ending(format: &Format) -> String {
+    let ending = ENDINGS.iter().find(|(name, _)| *name == format.name);
+    ending.map_or_else(|| format!(".{}", format.name), |(_, ending)| (*ending).to_owned())
+}
+
+fn written(format: &Format, outcomes: &[Outcome], colour: Colour) -> String {
+    render(format, &ReportInput { outcomes, waterfalls: &[], colour })
+}
+
+fn page(outcome: &Outcome, waterfall: Waterfall) -> String {
+    let outcomes = std::slice::from_ref(outcome);
+    let waterfalls = &[Some(waterfall)];
+    render(FOR_BROWSER, &ReportInput { outcomes, waterfalls, colour: Colour::Never })
 }
 
 /// Returns a page without its style and its script, which are the same in all.
@@ -50,17 +61,15 @@ fn content(page: &str) -> String {
 fn a_page_draws_its_trace() {
     let outcome = outcomes::failed();
     let waterfall = Waterfall::of(&traces::small(), &outcome, &|text| text.into());
-    check([("waterfall.page".to_owned(), content(&html(&[outcome], &[Some(waterfall)])))]);
+    check([("waterfall.page".to_owned(), content(&page(&outcome, waterfall)))]);
 }
 
 #[test]
 fn of_a_long_trace_those_that_decided_stay() {
     let outcome = outcomes::failed();
     let spans = WATERFALL_SPANS_MAX + 500;
-    let page = html(
-        std::slice::from_ref(&outcome),
-        &[Some(Waterfall::of(&traces::long(spans), &outcome, &|text| text.into()))],
-    );
+    let waterfall = Waterfall::of(&traces::long(spans), &outcome, &|text| text.into());
+    let page = page(&outcome, waterfall);
     assert!(page.contains("\"leftOut\":500"), "the rest is counted");
     assert!(page.contains(r#""id":"0101010101010101""#), "it decided, and stands at the very end");
     assert!(page.len() < 8 << 20, "{}", page.len());
@@ -73,9 +82,9 @@ fn every_form_of_every_outcome() {
     reports.push(("several", several()));
     reports.push(("none", vec![]));
     check(reports.iter().flat_map(|(name, outcomes)| {
-        Format::ALL.map(|format| {
-            let text = render(format, outcomes, Colour::Never);
-            let text = if format == Format::Html { content(&text) } else { text };
+        FORMATS.iter().map(move |format| {
+            let text = written(format, outcomes, Colour::Never);
+            let text = if *format == FOR_BROWSER { content(&text) } else { text };
             (format!("{name}{}", ending(format)), text)
         })
     }));
@@ -84,16 +93,19 @@ fn every_form_of_every_outcome() {
 #[test]
 fn for_people_in_colours() {
     check([
-        ("failed.ansi".to_owned(), pretty(&outcomes::failed(), Colour::Always)),
-        ("checkout.ansi".to_owned(), pretty(&outcomes::checkout(), Colour::Always)),
-        ("several.ansi".to_owned(), render(Format::Pretty, &several(), Colour::Always)),
+        ("failed.ansi".to_owned(), written(FOR_TERMINAL, &[outcomes::failed()], Colour::Always)),
+        (
+            "checkout.ansi".to_owned(),
+            written(FOR_TERMINAL, &[outcomes::checkout()], Colour::Always),
+        ),
+        ("several.ansi".to_owned(), written(FOR_TERMINAL, &several(), Colour::Always)),
     ]);
 }
 
 #[test]
 fn nothing_is_lost_for_programs() {
     for (name, outcome) in cases() {
-        let line = json(&outcome);
+        let line = written(FOR_CLIENT, std::slice::from_ref(&outcome), Colour::Never);
         let mut report: Value = serde_json::from_str(&line).expect("it is JSON");
         assert_eq!(report["schemaVersion"], SCHEMA_VERSION, "{name}");
         let read: Outcome =
@@ -109,7 +121,7 @@ fn colours_add_nothing_but_colours() {
     reports.push(several());
     for outcomes in reports {
         let name = &outcomes[0].test;
-        let coloured = render(Format::Pretty, &outcomes, Colour::Always);
+        let coloured = written(FOR_TERMINAL, &outcomes, Colour::Always);
         let mut plain = String::new();
         for (at, part) in coloured.split("\u{1b}[").enumerate() {
             let rest = match at {
@@ -119,27 +131,29 @@ fn colours_add_nothing_but_colours() {
             plain.push_str(rest);
         }
         assert_ne!(coloured, plain, "{name}");
-        assert_eq!(plain, render(Format::Pretty, &outcomes, Colour::Never), "{name}");
+        assert_eq!(plain, written(FOR_TERMINAL, &outcomes, Colour::Never), "{name}");
     }
 }
 
 #[test]
 fn several_are_told_as_they_come() {
     let outcomes = several();
-    for format in Format::ALL {
+    let input = ReportInput { outcomes: &outcomes, waterfalls: &[], colour: Colour::Never };
+    for format in FORMATS {
         let mut told: String =
             outcomes.iter().map(|outcome| part(format, outcome, Colour::Never)).collect();
-        told.push_str(&rest(format, &outcomes, Colour::Never));
-        assert_eq!(told, render(format, &outcomes, Colour::Never), "{format:?}");
+        told.push_str(&rest(format, &input));
+        assert_eq!(told, render(format, &input), "{format:?}");
     }
 }
 
 #[test]
 fn plain_has_no_sign_of_its_own_beyond_ascii() {
+    let plain = Format::parse("plain").expect("it is a format");
     for (name, outcome) in cases() {
         if !["hostile", "forged"].contains(&name) {
-            assert!(render(Format::Plain, &[outcome], Colour::Always).is_ascii(), "{name}");
+            assert!(written(plain, &[outcome], Colour::Always).is_ascii(), "{name}");
         }
     }
-    assert!(render(Format::Plain, &several(), Colour::Always).is_ascii());
+    assert!(written(plain, &several(), Colour::Always).is_ascii());
 }

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use model::{Secret, TraceId};
 
-use super::report::Target;
+use super::report::{self, Target};
 
 /// Which tests are meant.
 #[derive(Debug, clap::Args)]
@@ -75,10 +75,9 @@ pub(crate) struct TraceFileArgs {
 /// How and where outcomes are written.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ReportArgs {
-    /// FORMAT or FORMAT=FILE, several times; `-` is stdout. Formats: pretty, plain, json, ndjson, junit, tap, markdown,
-    /// github, html [default: pretty, also where all others go to files]
     #[arg(
         long = "report",
+        help = report::help(),
         value_name = "FORMAT[=FILE]",
         env = "QUALITYTRACE_REPORT",
         value_delimiter = ','

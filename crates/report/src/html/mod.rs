@@ -14,10 +14,25 @@ pub use waterfall::{Hide, WATERFALL_SPANS_MAX, Waterfall};
 
 use crate::{
     analysis::{broken, score},
+    format::Format,
     points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, Point, VALUE_CHARS_MAX, checks, placed, urgency},
     text::{duration, markup, shown, status},
     totals::{Totals, counted, elapsed_ns},
     why::{unknown, whys},
+};
+
+/// For a person in a browser.
+pub(crate) const HTML: Format = Format {
+    name: "html",
+    media_type: "text/html; charset=utf-8",
+    media_type_of_several: None,
+    accepted_as: &["text/html"],
+    is_for_people: false,
+    shows_traces: true,
+    has_scripts: true,
+    alone: None,
+    part: None,
+    rest: |input| html(input.outcomes, input.waterfalls),
 };
 
 /// The upper bound for all waterfalls of a page together; a note replaces those beyond it.
@@ -29,7 +44,7 @@ const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 
 /// Writes the page. Each outcome has its waterfall at the same index, or none.
-pub fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
+fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
     let totals = Totals::of(outcomes);
     let words =
         totals.words(|verdict, count| format!("<b class=\"{}\">{count}</b>", verdict.as_str()));

@@ -19,10 +19,39 @@ use source::Colour;
 
 use self::page::{Page, Paint, Signs, columns, verdict_paint};
 use crate::{
+    format::Format,
     points::{NAME_CHARS_MAX, VALUE_CHARS_MAX},
     text::{shown, status},
     totals::{Totals, counted, elapsed_ns},
     why::{diagnoses, unknown, whys},
+};
+
+/// For a person at a terminal.
+pub(crate) const PRETTY: Format = Format {
+    name: "pretty",
+    media_type: "text/plain; charset=utf-8",
+    media_type_of_several: None,
+    accepted_as: &[],
+    is_for_people: true,
+    shows_traces: false,
+    has_scripts: false,
+    alone: Some(pretty),
+    part: Some(|outcome, colour| among_others(outcome, Look::Pretty(colour))),
+    rest: |input| summary(input.outcomes, Look::Pretty(input.colour)),
+};
+
+/// The same in words, for logs and screen readers.
+pub(crate) const PLAIN: Format = Format {
+    name: "plain",
+    media_type: "text/plain; charset=utf-8",
+    media_type_of_several: None,
+    accepted_as: &["text/plain"],
+    is_for_people: true,
+    shows_traces: false,
+    has_scripts: false,
+    alone: Some(|outcome, _| plain(outcome)),
+    part: Some(|outcome, _| among_others(outcome, Look::Plain)),
+    rest: |input| summary(input.outcomes, Look::Plain),
 };
 
 /// The upper bound for span ids with absent parents that are listed.
@@ -46,18 +75,18 @@ const IDS_MAX: usize = 3;
 ///     └─ reserve            orders    40 ms
 ///        └─ ✘ SELECT stock  orders     9 ms         ← stock: attr:db.rows = 4
 /// ```
-pub fn pretty(outcome: &Outcome, colour: Colour) -> String {
+fn pretty(outcome: &Outcome, colour: Colour) -> String {
     alone(outcome, Look::Pretty(colour))
 }
 
 /// Writes the same in words: `failed:` for `✘`, indentation for the lines of a tree, no colours, and no symbol of ours
 /// beyond ASCII. For logs that are searched and for screen readers.
-pub fn plain(outcome: &Outcome) -> String {
+pub(crate) fn plain(outcome: &Outcome) -> String {
     alone(outcome, Look::Plain)
 }
 
 /// Writes one of several outcomes: a line if it passed, else the full text and an empty line.
-pub(crate) fn among_others(outcome: &Outcome, look: Look) -> String {
+fn among_others(outcome: &Outcome, look: Look) -> String {
     let mut page = look.page();
     if outcome.verdict == Verdict::Passed {
         head(&mut page, outcome);
@@ -72,7 +101,7 @@ pub(crate) fn among_others(outcome: &Outcome, look: Look) -> String {
 }
 
 /// Writes the summary below several outcomes.
-pub(crate) fn summary(outcomes: &[Outcome], look: Look) -> String {
+fn summary(outcomes: &[Outcome], look: Look) -> String {
     let mut page = look.page();
     // An outcome that did not pass has an empty line after it already.
     if outcomes.last().is_some_and(|last| last.verdict == Verdict::Passed) {
@@ -96,7 +125,7 @@ pub(crate) fn drawn_tree(outcome: &Outcome) -> String {
 
 /// The style in which outcomes are written.
 #[derive(Clone, Copy)]
-pub(crate) enum Look {
+enum Look {
     Pretty(Colour),
     Plain,
 }

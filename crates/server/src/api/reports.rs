@@ -1,7 +1,7 @@
 //! Reports of ended runs: the same output that `qualitytrace run --report` writes, from the database.
 //!
-//! An HTML page holds text of untrusted senders and our own scripts. So a CSP sandbox gives it an opaque origin: it reaches
-//! neither this server nor a cookie. Deliberately absent: the layout of a report, which is in the crate `report`.
+//! A page with scripts holds text of untrusted senders and our own scripts. So a CSP sandbox gives it an opaque origin: it
+//! reaches neither this server nor a cookie. Deliberately absent: the layout of a report, which is in the crate `report`.
 
 use axum::{
     Extension,
@@ -11,12 +11,12 @@ use axum::{
 };
 use db::StepOutcome;
 use model::{Fault, Outcome, Project, RunId};
-use report::{Format, Waterfall};
+use report::{FOR_CLIENT, FORMATS, Format, ReportInput, Waterfall};
 use serde::Deserialize;
 use source::Colour;
 use utoipa::{
-    IntoParams, PartialSchema, ToSchema,
-    openapi::{ObjectBuilder, RefOr, schema::Schema, schema::Type},
+    IntoParams, ToSchema,
+    openapi::{ContentBuilder, ObjectBuilder, OpenApi, RefOr, schema::Schema, schema::Type},
 };
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -32,38 +32,39 @@ use crate::{
     telemetry::{call::Call, traceparent::TraceParent},
 };
 
-/// The CSP of an HTML report: its own scripts and styles, and nothing of this origin.
+/// The CSP of a report with scripts: its own scripts and styles, and nothing of this origin.
 const PAGE_POLICY: &str = "sandbox allow-scripts; default-src 'none'; style-src 'unsafe-inline'; \
                            script-src 'unsafe-inline'; frame-ancestors 'none'";
 
-/// Media types that select a format if the request does not name one, the most detailed format first.
-const ACCEPTED: &[(&str, Format)] = &[
-    ("application/json", Format::Json),
-    ("application/x-ndjson", Format::Ndjson),
-    ("application/xml", Format::Junit),
-    ("text/xml", Format::Junit),
-    ("text/markdown", Format::Markdown),
-    ("text/html", Format::Html),
-    ("text/plain", Format::Plain),
-];
+/// The media type that every client can show.
+const PLAIN_TEXT: &str = "text/plain";
 
 /// The maximum number of steps of a suite in one report: all of their outcomes are in memory at once.
 const STEPS_MAX: usize = 200;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(of_run)).routes(routes!(of_suite_run))
+    let mut router = OpenApiRouter::new().routes(routes!(of_run)).routes(routes!(of_suite_run));
+    describe_media_types(router.get_openapi_mut());
+    router
 }
 
-/// A report that is text.
-struct Text;
-
-impl PartialSchema for Text {
-    fn schema() -> RefOr<Schema> {
-        ObjectBuilder::new().schema_type(Type::String).build().into()
+/// Adds the media types of all formats to the responses; the handlers describe only JSON, which has a schema.
+fn describe_media_types(api: &mut OpenApi) {
+    let types = FORMATS.iter().flat_map(|format| {
+        [Some(format.media_type), format.media_type_of_several].into_iter().flatten()
+    });
+    let mut types: Vec<_> = types.filter_map(|it| it.split(';').next()).collect();
+    // Plain text is last, since the others hold more for a program.
+    types.sort_by_key(|media_type| *media_type == PLAIN_TEXT);
+    let text = ObjectBuilder::new().schema_type(Type::String).build();
+    let text = ContentBuilder::new().schema(Some(text)).build();
+    for operation in api.paths.paths.values_mut().filter_map(|path| path.get.as_mut()) {
+        let Some(RefOr::T(report)) = operation.responses.responses.get_mut("200") else { continue };
+        for media_type in &types {
+            report.content.entry((*media_type).to_owned()).or_insert_with(|| text.clone().into());
+        }
     }
 }
-
-impl ToSchema for Text {}
 
 /// The JSON of a report of one run.
 #[derive(ToSchema)]
@@ -91,8 +92,8 @@ struct ReportQuery {
 }
 
 fn formats() -> RefOr<Schema> {
-    let names = Format::ALL.map(Format::as_str);
-    ObjectBuilder::new().schema_type(Type::String).enum_values(Some(names)).build().into()
+    let names = Some(Format::names());
+    ObjectBuilder::new().schema_type(Type::String).enum_values(names).build().into()
 }
 
 /// A report of a run that ended.
@@ -105,14 +106,7 @@ fn formats() -> RefOr<Schema> {
     responses((
         status = 200,
         description = "The report.",
-        content(
-            (JsonReport = "application/json"),
-            (inline(Text) = "application/x-ndjson"),
-            (inline(Text) = "application/xml"),
-            (inline(Text) = "text/markdown"),
-            (inline(Text) = "text/html"),
-            (inline(Text) = "text/plain"),
-        ),
+        content((JsonReport = "application/json")),
     )),
 )]
 async fn of_run(
@@ -142,14 +136,7 @@ async fn of_run(
     responses((
         status = 200,
         description = "The report.",
-        content(
-            (JsonReport = "application/json"),
-            (inline(Text) = "application/x-ndjson"),
-            (inline(Text) = "application/xml"),
-            (inline(Text) = "text/markdown"),
-            (inline(Text) = "text/html"),
-            (inline(Text) = "text/plain"),
-        ),
+        content((JsonReport = "application/json")),
     )),
 )]
 async fn of_suite_run(
@@ -193,10 +180,10 @@ async fn of_suite_run(
 }
 
 impl ReportQuery {
-    fn format(&self, headers: &HeaderMap) -> Result<Format, Problem> {
+    fn format(&self, headers: &HeaderMap) -> Result<&'static Format, Problem> {
         let Some(name) = &self.format else { return Ok(accepted(headers)) };
         Format::parse(name).ok_or_else(|| {
-            let known = Format::ALL.map(Format::as_str).join("`, `");
+            let known = Format::names().collect::<Vec<_>>().join("`, `");
             let detail = format!("there is no form `{name}` of a report: expected `{known}`");
             Problem::new(Fault::Invalid, detail)
         })
@@ -204,29 +191,13 @@ impl ReportQuery {
 }
 
 /// Returns the first supported format of the `Accept` header.
-fn accepted(headers: &HeaderMap) -> Format {
+fn accepted(headers: &HeaderMap) -> &'static Format {
     let accepts = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     let types = accepts.flat_map(|value| value.split(','));
     let mut named = types.filter_map(|named| {
-        let named = named.split(';').next().unwrap_or_default().trim();
-        ACCEPTED.iter().find(|(known, _)| known.eq_ignore_ascii_case(named))
+        Format::of_media_type(named.split(';').next().unwrap_or_default().trim())
     });
-    named.next().map_or(Format::Json, |(_, format)| *format)
-}
-
-fn media_type(format: Format, outcomes: usize) -> &'static str {
-    match format {
-        // One object a line.
-        Format::Json if outcomes != 1 => "application/x-ndjson",
-        Format::Json => "application/json",
-        Format::Ndjson => "application/x-ndjson",
-        Format::Junit => "application/xml",
-        Format::Markdown => "text/markdown; charset=utf-8",
-        Format::Html => "text/html; charset=utf-8",
-        Format::Pretty | Format::Plain | Format::Tap | Format::Github => {
-            "text/plain; charset=utf-8"
-        }
-    }
+    named.next().unwrap_or(FOR_CLIENT)
 }
 
 pub(super) fn under_way(id: RunId) -> Problem {
@@ -255,11 +226,11 @@ impl Source<'_> {
     async fn answer(
         &self,
         outcomes: Vec<(Outcome, Option<RunId>)>,
-        format: Format,
+        format: &'static Format,
         mut place: ReaderPermit,
     ) -> Result<Response, Problem> {
         let mut waterfalls = Vec::new();
-        if format == Format::Html {
+        if format.shows_traces {
             for (outcome, run) in &outcomes {
                 let (kept, drawn) = self.waterfall(*run, outcome, place).await?;
                 place = kept;
@@ -267,14 +238,14 @@ impl Source<'_> {
             }
         }
         let outcomes: Vec<_> = outcomes.into_iter().map(|(outcome, _)| outcome).collect();
-        let kind = [(header::CONTENT_TYPE, media_type(format, outcomes.len()))];
-        let write = move || match format {
-            Format::Html => report::html(&outcomes, &waterfalls),
-            format => report::render(format, &outcomes, Colour::Never),
+        let kind = [(header::CONTENT_TYPE, format.media_type_of(outcomes.len()))];
+        let write = move || {
+            let (outcomes, waterfalls) = (&outcomes, &waterfalls);
+            report::render(format, &ReportInput { outcomes, waterfalls, colour: Colour::Never })
         };
         let (place, text) = place.work(write).await;
         let mut response = (kind, place.held(text.into_bytes())).into_response();
-        if format == Format::Html {
+        if format.has_scripts {
             let policy = HeaderValue::from_static(PAGE_POLICY);
             response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
         }
