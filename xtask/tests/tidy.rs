@@ -7,6 +7,8 @@
 mod circles;
 #[path = "tidy/code.rs"]
 mod code;
+#[path = "tidy/formats.rs"]
+mod formats;
 #[path = "tidy/guards.rs"]
 mod guards;
 #[path = "tidy/planted.rs"]
@@ -185,6 +187,11 @@ fn the_pure_floors_touch_no_system() {
 #[test]
 fn the_libraries_do_not_know_the_product() {
     check(guards::libraries);
+}
+
+#[test]
+fn only_its_crate_names_a_format_of_a_report() {
+    check(formats::check);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use crate::{
     code::code,
-    guards::{first_word, top_level},
+    guards::named_items,
     workspace::{Crate, Source, Workspace},
 };
 
@@ -63,20 +63,7 @@ fn imported(path: &str, file: &Source) -> Vec<String> {
     let depth = path.split('/').count() - usize::from(path.ends_with("/mod.rs"));
     let mut names = Vec::new();
     for prefix in ["crate::".to_owned(), "super::".repeat(depth)] {
-        for (at, _) in code.match_indices(&prefix) {
-            let before = &code[..at];
-            if before.ends_with(|c: char| c.is_alphanumeric() || "_:$".contains(c)) {
-                continue;
-            }
-            let rest = &code[at + prefix.len()..];
-            match rest.strip_prefix('{') {
-                Some(group) => {
-                    let group = group.split(';').next().unwrap_or_default();
-                    names.extend(top_level(group).map(|item| first_word(item).to_owned()));
-                }
-                None => names.push(first_word(rest).to_owned()),
-            }
-        }
+        names.extend(named_items(&code, &prefix).into_iter().map(|(_, name)| name.to_owned()));
     }
     names
 }

@@ -289,8 +289,28 @@ fn names_std(code: &str, module: &str) -> bool {
     path || groups.any(|group| top_level(group).any(|item| first_word(item) == module))
 }
 
+/// Returns the items that the code names behind a prefix such as `crate::`, in a braced `use` too, each with its line.
+pub(crate) fn named_items<'c>(code: &'c str, prefix: &str) -> Vec<(usize, &'c str)> {
+    let mut names = Vec::new();
+    for (at, _) in code.match_indices(prefix) {
+        let (before, rest) = (&code[..at], &code[at + prefix.len()..]);
+        if before.ends_with(|c: char| c.is_alphanumeric() || "_:$".contains(c)) {
+            continue;
+        }
+        let line = before.matches('\n').count() + 1;
+        match rest.strip_prefix('{') {
+            Some(group) => {
+                let group = group.split(';').next().unwrap_or_default();
+                names.extend(top_level(group).map(|item| (line, first_word(item))));
+            }
+            None => names.push((line, first_word(rest))),
+        }
+    }
+    names
+}
+
 /// Returns the items of a braced `use`, without the content of nested braces.
-pub(crate) fn top_level(group: &str) -> impl Iterator<Item = &str> {
+fn top_level(group: &str) -> impl Iterator<Item = &str> {
     let mut depth = 0_usize;
     group.split(move |c| {
         match c {
@@ -302,7 +322,7 @@ pub(crate) fn top_level(group: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-pub(crate) fn first_word(text: &str) -> &str {
+fn first_word(text: &str) -> &str {
     let text = text.trim_start();
     text.split(|c: char| !c.is_alphanumeric() && c != '_').next().unwrap_or_default()
 }

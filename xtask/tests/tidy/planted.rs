@@ -3,7 +3,7 @@
 use std::fs;
 
 use crate::{
-    FILE_LINES_MAX, circles,
+    FILE_LINES_MAX, circles, formats,
     guards::{self, Guard},
     search, type_names, words,
     workspace::Workspace,
@@ -121,6 +121,47 @@ fn a_circle_between_rooms() {
     );
     let tests = "#[cfg(test)]\nmod tests {\n    use crate::inner::A;\n}\n";
     check(&[(inner, "use crate::outer::B;\n"), (outer, tests)], &[]);
+}
+
+#[test]
+fn a_format_that_another_crate_names() {
+    let html = (
+        "crates/report/src/html.rs",
+        "pub(crate) const HTML: Format = Format {\n    name: \"html\",\n};\n",
+    );
+    let check = |path: &str, text: &str, lines: &[usize]| {
+        let complaint = |line| {
+            format!(
+                "{path}:{line}: names the format `html`: read a field of `Format`, or a default of `crates/report`"
+            )
+        };
+        let expected: Vec<_> = lines.iter().map(complaint).collect();
+        let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+        check(formats::check, &[("report", ""), ("cli", "")], &[html, (path, text)], &expected);
+    };
+    let (source, test) = ("crates/cli/src/a.rs", "crates/cli/tests/a.rs");
+    for path in [source, test] {
+        check(path, "\nfn f(f: Format) -> bool {\n    f == Format::Html\n}\n", &[3]);
+        check(path, "const F: F = report::Format::HTML;\n", &[1]);
+        check(path, "use report::{Waterfall, html};\n", &[1]);
+        check(path, "fn f() {\n    report::html::html();\n}\n", &[2]);
+        check(path, "use report::FORMATS; // report::html\nuse super::report::html;\n", &[]);
+        check(path, "fn f() {\n    AnswerFormat::Html\n}\n", &[]);
+    }
+    let named = "use report::Format;\n// \"html\"\nfn f() {\n    Format::parse(\"html\");\n}\n";
+    check(source, named, &[4]);
+    check(test, named, &[]);
+    check(source, "use report::MutationReport;\nconst ENDING: &str = \"html\";\n", &[]);
+    let in_tests =
+        "use report::Format;\n\n#[cfg(test)]\nmod tests {\n    const F: &str = \"html\";\n}\n";
+    check(source, in_tests, &[]);
+    check("crates/report/tests/a.rs", "use report::html;\n", &[]);
+}
+
+#[test]
+fn formats_that_the_guard_does_not_find() {
+    let complaint = "crates/report: no value begins with `: Format = Format {`";
+    check(formats::check, &[("report", "")], &[], &[complaint]);
 }
 
 #[test]
