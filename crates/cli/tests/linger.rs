@@ -48,6 +48,15 @@ async fn verdicts(api: &Api, run: &str, kind: &str) -> Result<Vec<Value>> {
     Ok(all.into_iter().filter(|(it, _)| it == kind).map(|(_, verdict)| verdict).collect())
 }
 
+/// Returns the number of spans that the server has received for its runs.
+async fn spans_kept(server: &Server) -> Result<f64> {
+    let metrics = reqwest::get(format!("{}/metrics", server.api)).await?.text().await?;
+    let is_it =
+        |line: &&str| line.starts_with("qualitytrace_ingest_spans") && line.contains("=\"kept\"");
+    let line = metrics.lines().find(is_it).with_context(|| metrics.clone())?;
+    line.rsplit(' ').next().context("a value")?.parse().context("a number")
+}
+
 /// Waits until a run lingers.
 async fn lingers(api: &Api, run: &str) -> Result<Value> {
     let began = Instant::now();
@@ -227,8 +236,11 @@ async fn a_run_that_lingers_holds_no_slot() -> Result<()> {
     let pairs = database.count(side_by_side).await?;
     assert!(pairs > 0, "no run began while another one lingered");
     let learned = "select json_array_length(learned->'gapsMs')::bigint from learned_tests";
-    sleep(Duration::from_secs(2)).await;
-    assert!(database.count(learned).await? > 1, "what they have shown is kept");
+    let began = Instant::now();
+    while database.count(learned).await? <= 1 {
+        ensure!(began.elapsed() < RUN_MAX, "what they have shown is not kept");
+        sleep(Duration::from_millis(50)).await;
+    }
     server.terminate().await?;
     database.remove().await
 }
@@ -245,7 +257,12 @@ async fn what_came_too_late_is_waited_for_by_the_next_run() -> Result<()> {
     let run = api.start("late", &json!({})).await?;
     let ended = api.ended(&run, RUN_MAX).await?;
     assert_eq!(ended["verdict"], "passed", "nothing could know better: {ended:#}");
-    sleep(Duration::from_secs(3)).await;
+    // Two spans of the request, and the late one.
+    let began = Instant::now();
+    while spans_kept(&server).await? < 3.0 {
+        ensure!(began.elapsed() < RUN_MAX, "the late span does not come");
+        sleep(Duration::from_millis(50)).await;
+    }
     // A server that stops stores the late spans received until then.
     server.terminate().await?;
     let overtaken = "select count(*) from runs where overtaken->>'verdict' = 'failed'";

@@ -2,14 +2,25 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Result, ensure};
 use bench::parts::{Collector, Database, Server, free_port};
 use reqwest::Client;
+use tokio::time::{Instant, sleep};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
 /// How long a span may take to reach a file: the file's poll interval, the throttle, the Collector's flush.
 const WRITTEN_MAX: Duration = Duration::from_secs(15);
+
+/// Waits until the log of the server contains this text.
+async fn until_said(server: &Server, words: &str) -> Result<()> {
+    let began = Instant::now();
+    while !server.log()?.contains(words) {
+        ensure!(began.elapsed() < WRITTEN_MAX, "`{words}` is not said: {}", server.log()?);
+        sleep(Duration::from_millis(100)).await;
+    }
+    Ok(())
+}
 
 fn configuration(database: &Database, port: u16, key: &str) -> Result<String> {
     Ok(format!(
@@ -46,14 +57,14 @@ async fn another_endpoint_is_taken_over_and_a_mistake_is_not() -> Result<()> {
 
     // An invalid configuration changes nothing.
     fs::write(&server.config, configuration(&database, second_port, "servicename")?)?;
-    tokio::time::sleep(Duration::from_secs(2)).await;
+    until_said(&server, "the configuration is not taken over").await?;
     ask("api/v1/still").await?;
     let collected = first.wait_for(WRITTEN_MAX, named("api/v1/still")).await?;
     assert!(named("api/v1/still")(&collected), "{collected:?}");
 
     // The corrected file.
     fs::write(&server.config, configuration(&database, second_port, "serviceName")?)?;
-    tokio::time::sleep(Duration::from_secs(3)).await;
+    until_said(&server, "the configuration was taken over").await?;
     ask("api/v1/second").await?;
     let collected = second.wait_for(WRITTEN_MAX, named("api/v1/second")).await?;
     assert!(named("api/v1/second")(&collected), "{collected:?}");

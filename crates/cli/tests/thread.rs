@@ -2,14 +2,17 @@
 
 use std::{path::Path, time::Duration};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use bench::parts::{Collector, CommandResult, Database, Server, Target, free_port, qualitytrace};
 use serde_json::Value;
 use tempfile::TempDir;
+use tokio::time::{Instant, sleep};
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 /// How long a Collector may take to write received data.
 const WRITTEN_MAX: Duration = Duration::from_secs(20);
+/// How long a run may take to get so far that its server is killed.
+const KILLED_MAX: Duration = Duration::from_secs(20);
 
 /// A test of the target's cart, as a file.
 struct TestFile {
@@ -133,8 +136,8 @@ async fn without_a_collector_the_server_starts_and_runs() -> Result<()> {
     database.remove().await
 }
 
-/// Kills the server after the target received the request and the time `later`, and starts it again.
-async fn killed_and_started_again(path: &str, later: Duration) -> Result<()> {
+/// Kills the server when the target has received the request and the query counts the run, and starts it again.
+async fn killed_and_started_again(path: &str, is_so_far: &'static str) -> Result<()> {
     let database = Database::create("killed").await?;
     let port = free_port()?;
     let server = Server::start(Path::new(BINARY), &database, port).await?;
@@ -144,10 +147,11 @@ async fn killed_and_started_again(path: &str, later: Duration) -> Result<()> {
     let arguments = ["--server", &api];
     let run = test.run(&arguments);
     let kill = async {
-        while target.requests() == 0 {
-            tokio::time::sleep(Duration::from_millis(5)).await;
+        let began = Instant::now();
+        while target.requests() == 0 || database.count(is_so_far).await? == 0 {
+            ensure!(began.elapsed() < KILLED_MAX, "not in time: {is_so_far}");
+            sleep(Duration::from_millis(5)).await;
         }
-        tokio::time::sleep(later).await;
         server.kill().await
     };
     let (client, killed) = tokio::join!(run, kill);
@@ -158,9 +162,9 @@ async fn killed_and_started_again(path: &str, later: Duration) -> Result<()> {
 
     let server =
         Server::start_on(Path::new(BINARY), &database, port, &format!("127.0.0.1:{otlp}")).await?;
-    let began = tokio::time::Instant::now();
+    let began = Instant::now();
     while database.count(ended).await? == 0 && began.elapsed() < Duration::from_secs(40) {
-        tokio::time::sleep(Duration::from_millis(100)).await;
+        sleep(Duration::from_millis(100)).await;
     }
     assert_eq!(database.count(ended).await?, 1, "the run ended");
     let judged = "select count(*) from events where event::text like '%judged%'";
@@ -173,12 +177,14 @@ async fn killed_and_started_again(path: &str, later: Duration) -> Result<()> {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_while_the_target_answers() -> Result<()> {
-    killed_and_started_again("/slow", Duration::from_millis(500)).await
+    let attempted = "select count(*) from runs where attempted_at_ns is not null";
+    killed_and_started_again("/slow", attempted).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_while_the_trace_settles() -> Result<()> {
-    killed_and_started_again("/cart", Duration::from_millis(100)).await
+    let answered = "select count(*) from runs where answered_epoch is not null";
+    killed_and_started_again("/cart", answered).await
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -13,7 +13,7 @@ use tempfile::TempDir;
 use tokio::{
     net::TcpStream,
     process::{Child, Command},
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use super::setting;
@@ -22,6 +22,8 @@ use super::setting;
 pub(super) const CONFIGURATION: &str = "collector.yaml";
 /// The timeout for a Collector to listen.
 const READY_MAX: Duration = Duration::from_secs(20);
+/// The timeout for a Collector to shut down.
+const END_MAX: Duration = Duration::from_secs(20);
 
 /// A Collector that runs until it is dropped.
 #[derive(Debug)]
@@ -134,6 +136,14 @@ impl Collector {
             }
             sleep(Duration::from_millis(50)).await;
         }
+    }
+
+    /// Requests the Collector to shut down, and returns all telemetry that it has received: it writes the rest at its end.
+    pub async fn terminate(mut self) -> Result<CollectedData> {
+        let id = self.child.id().context("the Collector runs")?;
+        Command::new("kill").arg(id.to_string()).status().await?;
+        timeout(END_MAX, self.child.wait()).await??;
+        self.collected()
     }
 
     /// Kills the Collector.

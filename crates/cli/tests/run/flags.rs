@@ -1,11 +1,19 @@
 //! Each flag that selects tests, or sets their concurrency, repetition and timeout.
 
-use std::{collections::BTreeMap, fs::File, time::Duration};
+use std::{
+    collections::BTreeMap,
+    fs::{self, File},
+    path::Path,
+    time::Duration,
+};
 
-use anyhow::Result;
-use tokio::time::{Instant, sleep};
+use anyhow::{Context, Result, ensure};
+use tokio::{
+    process::Child,
+    time::{Instant, sleep},
+};
 
-use crate::stand::{Answer, Answers, Stand, finished, names, outcomes, plain, traced};
+use crate::stand::{Answer, Answers, Stand, WAIT_MAX, finished, names, outcomes, plain, traced};
 
 const JSON: [&str; 4] = ["--report", "json", "--otlp", "127.0.0.1:0"];
 
@@ -145,6 +153,21 @@ async fn what_failed_is_run_again() -> Result<()> {
     Ok(())
 }
 
+/// Waits until a process has opened a file with a path that ends like this.
+async fn wait_for_open(child: &Child, path: &str) -> Result<()> {
+    let open = Path::new("/proc").join(child.id().context("it runs")?.to_string()).join("fd");
+    let is_open = || -> Result<bool> {
+        let files = fs::read_dir(&open)?.filter_map(|file| fs::read_link(file.ok()?.path()).ok());
+        Ok(files.into_iter().any(|file| file.ends_with(path)))
+    };
+    let began = Instant::now();
+    while !is_open()? {
+        ensure!(began.elapsed() < WAIT_MAX, "nobody opens `{path}`");
+        sleep(Duration::from_millis(5)).await;
+    }
+    Ok(())
+}
+
 #[tokio::test]
 async fn what_another_run_keeps_meanwhile_is_not_lost() -> Result<()> {
     let answers = Answers::start(|_, _| Answer::status(500)).await?;
@@ -155,7 +178,7 @@ async fn what_another_run_keeps_meanwhile_is_not_lost() -> Result<()> {
     lock.lock()?;
     let child = stand.start(&typed(&["tests/01.yaml"]))?;
     answers.wait_for("/1").await?;
-    sleep(Duration::from_millis(1500)).await;
+    wait_for_open(&child, ".qualitytrace/lock").await?;
     stand.write(".qualitytrace/last.json", other)?;
     drop(lock);
     let finished = finished(child).await?;
