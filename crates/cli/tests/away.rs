@@ -144,6 +144,7 @@ workers: {{lease: 3s, poll: 200ms}}
             if let Some(run) = caller.start_run().await? {
                 accepted.lock().expect("nobody panicked").insert(run);
             }
+            // The load is bounded: each client starts at most fifty runs a second.
             sleep(Duration::from_millis(20)).await;
         }
         anyhow::Ok(())
@@ -152,29 +153,33 @@ workers: {{lease: 3s, poll: 200ms}}
     let more = |runs: usize| {
         let enough = count() + runs;
         async move {
+            let began = Instant::now();
             while count() < enough {
+                ensure!(began.elapsed() < ENDED_MAX, "{} of {enough} runs are accepted", count());
                 sleep(Duration::from_millis(5)).await;
             }
+            anyhow::Ok(())
         }
     };
     let outages = async {
-        more(MORE).await;
+        more(MORE).await?;
         cluster.stop().await?;
         caller.wait_for_ready(false).await?;
+        // The outage lasts while the clients continue.
         sleep(Duration::from_millis(500)).await;
         cluster.start().await?;
-        more(MORE).await;
+        more(MORE).await?;
         cluster.crash().await?;
-        // Longer than a lease.
+        // The outage lasts longer than a lease.
         sleep(Duration::from_secs(4)).await;
         cluster.start().await?;
-        more(MORE).await;
+        more(MORE).await?;
         caller.wait_for_ready(true).await?;
         ended.store(true, Ordering::Relaxed);
         anyhow::Ok(())
     };
-    let (one, other, third, outages) = tokio::join!(client(), client(), client(), outages);
-    one.and(other).and(third).and(outages)?;
+    // An error ends all of them: the clients would not stop without the end of the outages.
+    tokio::try_join!(client(), client(), client(), outages)?;
     let accepted = accepted.into_inner().expect("nobody panicked");
     assert!(accepted.len() >= 3 * MORE, "{} runs", accepted.len());
 

@@ -62,7 +62,7 @@ fn gone(pids: &[u32]) -> bool {
             clippy::disallowed_methods,
             reason = "the clock of other processes is the real one"
         )]
-        sleep(POLL);
+        sleep(POLL); // At most `GONE_MAX` in all.
         !pids.iter().any(works)
     })
 }

@@ -149,6 +149,7 @@ impl Server {
             if run.contains("\"state\":\"ended\"") {
                 return Ok(id);
             }
+            // At most 40 s in all.
             sleep(Duration::from_millis(100)).await;
         }
         anyhow::bail!("the run of `{test}` did not end")

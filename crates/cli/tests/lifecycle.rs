@@ -49,6 +49,16 @@ impl Stand {
     }
 }
 
+/// Waits until the target has received this many requests.
+async fn until_requests(target: &Target, requests: u64) -> Result<()> {
+    let began = Instant::now();
+    while target.requests() < requests {
+        anyhow::ensure!(began.elapsed() < ENDED_MAX, "only {} requests", target.requests());
+        sleep(Duration::from_millis(10)).await;
+    }
+    Ok(())
+}
+
 fn document(id: &str, url: &str, timeout: &str) -> String {
     format!(
         "type: Test
@@ -116,9 +126,7 @@ async fn a_run_is_stopped_and_bounded_in_time() -> Result<()> {
     let stop =
         |id: &str| answer(stand.api.request(Method::POST, &format!("/api/v1/runs/{id}/stop")));
     let id = stand.api.start("slow", &json!({})).await?;
-    while stand.target.requests() == 0 {
-        sleep(Duration::from_millis(10)).await;
-    }
+    until_requests(&stand.target, 1).await?;
     let began = Instant::now();
     let (status, asked) = stop(&id).await?;
     assert_eq!(status, 200, "{asked:#}");
@@ -186,9 +194,7 @@ async fn a_server_that_is_told_to_stop_lets_its_runs_end() -> Result<()> {
     for _ in 0..5 {
         api.start("slow", &json!({})).await?;
     }
-    while target.requests() < 5 {
-        sleep(Duration::from_millis(10)).await;
-    }
+    until_requests(&target, 5).await?;
     assert_eq!(server.terminate().await?, Some(0));
     let ended = "select count(*) from runs
                  where verdict is not null and epoch = 1 and outcome->'answer'->'response' is not null";

@@ -27,7 +27,7 @@ async fn ingest_adds_no_span_of_its_own() -> Result<()> {
     let first = collector.wait_for(WRITTEN_MAX, |collected| collected.spans.len() >= 3).await?;
     assert_eq!(first.spans.len(), 3, "a span for each request: {first:?}");
 
-    // Meanwhile those spans, and every metric, go back to the server.
+    // That nothing more arrives takes time. Meanwhile those spans, and every metric, go back to the server.
     sleep(SILENCE).await;
     let later = collector.collected()?;
     assert_eq!(later.spans.len(), 3, "{later:?}");

@@ -63,6 +63,7 @@ async fn until_held(client: &Client, api: &str) -> Result<JoinSet<reqwest::Resul
     for _ in 0..16 {
         held.spawn(status(client.get(format!("{api}/{NOTHING}"))));
     }
+    // Requests that wait for a free thread of the server cannot be observed.
     sleep(Duration::from_millis(300)).await;
     Ok(held)
 }
@@ -136,7 +137,7 @@ async fn what_holds_a_server_is_said() -> Result<()> {
 
     until_refused(&client, &server.api).await?;
     let mut held = until_held(&client, &server.api).await?;
-    // Longer than a third of a lease, and than a slow statement.
+    // The server is blocked for longer than a third of a lease, and than a slow statement.
     sleep(Duration::from_secs(5)).await;
     until_said(&server, "has delivered no spans for 5").await?;
     until_said(&server, "refused the connection: is it running?").await?;

@@ -31,7 +31,7 @@ struct Served {
 async fn serve(database: &Database, data: TempDir, keys: &[&str]) -> Result<Served> {
     let configuration = configuration(database, &data, keys)?;
     let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
-    // It polls for runs once at startup, and must not find runs that are started on another server.
+    // It polls for runs once at startup, which cannot be observed, and must not find runs that are started on another server.
     sleep(Duration::from_secs(1)).await;
     Ok(Served { api: Api::new(&server.api)?, server, data })
 }
@@ -158,6 +158,7 @@ async fn absence_proves_nothing_while_another_server_receives_spans() -> Result<
     let (id, _) = start(&one).await?;
     other.end().await?;
     assert_eq!(judged(&one, &id).await?, (BESIDE_OTHERS.map(str::to_owned), names));
+    // The server that has ended counts for this long.
     sleep(SLACK).await;
     run_alone(&one).await?;
     one.end().await?;
@@ -197,6 +198,7 @@ async fn a_server_that_is_killed_counts_for_two_heartbeats() -> Result<()> {
     assert_eq!(judged(&one, &id).await?, beside, "killed in the middle of the run");
     let (id, _) = start(&one).await?;
     assert_eq!(judged(&one, &id).await?, beside, "it may have been alive a moment ago");
+    // The time is tested: from now on the killed server does not count.
     sleep((COUNTS + SLACK).saturating_sub(killed.elapsed())).await;
     run_alone(&one).await?;
     one.end().await?;
@@ -211,6 +213,7 @@ async fn a_server_that_slept_past_its_row_is_counted_again_before_it_accepts() -
     apply(&one, &target, 800).await?;
     let other = serve(&database, TempDir::new()?, &[]).await?;
     other.server.signal("-STOP").await?;
+    // The server does not renew its row for longer than the row counts.
     sleep(COUNTS + SLACK).await;
     run_alone(&one).await?;
     other.server.signal("-CONT").await?;
@@ -256,6 +259,7 @@ async fn a_server_that_comes_back_is_no_other_server() -> Result<()> {
     assert_eq!(names(&one).await?, [killed]);
     // After an orderly shutdown it does not count.
     one.end().await?;
+    // The killed server still counts for this long.
     sleep(COUNTS + SLACK).await;
     let one = serve(&database, TempDir::new()?, &[]).await?;
     assert_eq!(names(&one).await?, Vec::<String>::new());

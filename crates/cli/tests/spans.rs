@@ -94,7 +94,9 @@ async fn acknowledged_and_killed(trigger: &str, ended: &str) -> Result<()> {
     let trace_id = until(&server, &run, "/traceId").await?["traceId"].clone();
     let trace_id = trace_id.as_str().context("an id")?;
     // A trigger result that is not in the database is judged as unknown.
+    let began = Instant::now();
     while !events(&server, &run).await?.contains(ended) {
+        ensure!(began.elapsed() < ENDED_MAX, "no `{ended}` among the events");
         sleep(Duration::from_millis(20)).await;
     }
     send(&server, trace_id, 1, "before").await?;

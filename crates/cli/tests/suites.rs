@@ -108,7 +108,9 @@ async fn a_suite_goes_through_its_steps() -> Result<()> {
     assert!(bad["steps"][2]["reason"].to_string().contains("has no test `absent`"), "{bad:#}");
 
     let id = start(&api, "good", 3000).await?;
+    let began = Instant::now();
     while target.requests() < 4 {
+        ensure!(began.elapsed() < ENDED_MAX, "the second step does not begin");
         sleep(Duration::from_millis(10)).await;
     }
     let stop = api.request(Method::POST, &format!("/api/v1/suite-runs/{id}/stop"));
@@ -149,7 +151,9 @@ async fn a_suite_goes_on_after_its_server_was_killed() -> Result<()> {
     let id = start(&api, "good", 400).await?;
     // After the first step, during the second one or before it.
     let begun = "select count(*) from suite_steps where step = 1";
+    let began = Instant::now();
     while database.count(begun).await? == 0 {
+        ensure!(began.elapsed() < ENDED_MAX, "the second step does not begin");
         sleep(Duration::from_millis(5)).await;
     }
     server.kill().await?;

@@ -43,7 +43,8 @@ async fn stopped(hold: Hold) -> Result<Ended> {
 
     first.signal("-CONT").await?;
     gate.release();
-    // Longer than it takes to connect, to send and to write, and than the interval of lease renewals.
+    // That nothing happens takes time: longer than it takes to connect, to send and to write, and than the interval of
+    // lease renewals.
     sleep(Duration::from_secs(5)).await;
     assert_eq!(target.requests(), fired, "the woken one sends nothing");
     assert_eq!(database.text(EVERYTHING).await?, before, "and writes nothing");

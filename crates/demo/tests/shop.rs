@@ -160,6 +160,7 @@ async fn arrived(sink: &Arc<Sink>, spans: usize) -> Trace {
         if sink.trace(id).len() >= spans {
             break;
         }
+        // At most `ARRIVE_MAX` in all.
         sleep(Duration::from_millis(5)).await;
     }
     let trace = sink.trace(id);

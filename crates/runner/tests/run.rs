@@ -108,7 +108,7 @@ impl Ports for World {
                     return;
                 }
             }
-            // The stream stays open, like that of a receiver.
+            // The stream stays open, like that of a receiver, by the paused clock.
             sleep(Duration::from_secs(3600)).await;
             drop(sender);
         };

@@ -236,6 +236,7 @@ impl Scenario<'_> {
             if !exchange.is_waiting || answer.contains("\"state\":\"ended\"") {
                 return Ok((head, answer));
             }
+            // At most `POLLS_MAX` times.
             sleep(POLL).await;
         }
         bail!("the run did not end: {}", exchange.path)

@@ -66,6 +66,7 @@ fn an_idle_program_says_nothing_of_its_own_delivery() {
         written.metrics.iter().filter(|it| it.ends_with("otel.sdk.exporter.span.exported")).count()
     };
     let before = pushed();
+    // That nothing else arrives takes time.
     thread::sleep(QUIET);
     assert!(pushed() > before + 20, "{before} pushes, then {}", pushed());
 

@@ -39,6 +39,7 @@ async fn a_verdict_that_a_late_span_changes_is_superseded() -> Result<()> {
     let child = stand.start(&run)?;
     answers.wait_for("/early").await?;
     work(&otlp, &answers, "/early", "00000000000000a1").await?;
+    // The gap between the two spans is learned, and has to be at least a second.
     sleep(Duration::from_millis(1200)).await;
     work(&otlp, &answers, "/early", "00000000000000a2").await?;
     let finished = finished(child).await?;

@@ -284,6 +284,7 @@ async fn one(
     let now = heard.now.fetch_add(1, Ordering::SeqCst) + 1;
     heard.peak.fetch_max(now, Ordering::SeqCst);
     let Answer { status, body, after } = answer(&path, count);
+    // The response is delayed as the test specifies.
     sleep(after).await;
     heard.now.fetch_sub(1, Ordering::SeqCst);
     let text = format!(

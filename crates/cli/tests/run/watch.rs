@@ -47,6 +47,7 @@ async fn a_change_runs_the_tests_again() -> Result<()> {
     round(&mut lines).await?;
     stand.write("t/b.yaml", &plain("b", &format!("{}/third", answers.url)))?;
     round(&mut lines).await?;
+    // Without a further change no round begins: that nothing happens takes time.
     tokio::time::sleep(Duration::from_millis(300)).await;
     signal(&child, "-INT").await?;
     let finished = finished(child).await?;

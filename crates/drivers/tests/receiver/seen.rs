@@ -38,7 +38,7 @@ async fn the_newest_foreign_exports_are_kept() {
         let message = request(&[&[number; 16]]);
         send(receiver.addresses()[0], "POST /v1/traces", PROTOBUF, &message).await;
         if number == 15 {
-            // A new second: each second of a flood has its share.
+            // A new second of the real clock: each second of a flood has its share.
             tokio::time::sleep(std::time::Duration::from_millis(1050)).await;
         }
     }

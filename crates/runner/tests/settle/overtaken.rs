@@ -17,6 +17,7 @@ async fn watched(lines: &str, claim: &str, ms: u64) -> String {
     let finished = stage.run().await;
     let settled = shown(&finished);
     let watch = finished.watch.expect("a trace was asked for");
+    // The clock is paused: the time of the watch passes at once.
     let watched = watch.until(sleep(Duration::from_millis(ms))).await;
     let overtaken = watched.overtaken.map_or_else(String::new, |overtaken| {
         format!(
@@ -95,6 +96,7 @@ async fn the_trace_that_was_judged_stays_as_it_was() {
     stage.test = format!("{FLUSH}\n  trace: ['count(span[service.name=\"a\"]) = 1']");
     let finished = stage.run().await;
     let (trace, watch) = (finished.trace.expect("kept"), finished.watch.expect("listens"));
+    // The watch ends after the late span, by the paused clock.
     let watched = watch.until(sleep(Duration::from_secs(1))).await;
     assert_eq!(watched.overtaken.map(|it| it.verdict), Some(Verdict::Failed));
     assert_eq!(trace.len(), 2, "the trigger's span and one of the system");
@@ -107,6 +109,7 @@ async fn a_run_that_was_overtaken_makes_the_next_one_wait() {
     stage.test = format!("{FLUSH}\n  trace: ['no span[name=\"x\"]']");
     let first = stage.run().await;
     assert_eq!(shown(&first), "whole 110");
+    // The watch ends after the late span, by the paused clock.
     let watched = first.watch.expect("listens").until(sleep(Duration::from_secs(1))).await;
     assert_eq!(watched.overtaken.map(|it| it.verdict), Some(Verdict::Failed));
     stage.learned.observe(&watched.seen);

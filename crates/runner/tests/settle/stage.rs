@@ -100,6 +100,7 @@ impl Stage {
         let world = World { began: Instant::now(), stage: self.clone(), told: Mutex::default() };
         let watch = finished.watch.take().expect("a trace was asked for");
         let mut ready = Instant::now();
+        // The clock is paused: the time until `end` passes at once.
         let mut watch = watch.linger(|| ready = Instant::now(), sleep(end)).await;
         let concluded = watch.conclude(finished.outcome.clone(), &world).await;
         (finished, concluded.expect("nobody else has the run"), ready)
@@ -196,7 +197,7 @@ impl Ports for World {
                     return;
                 }
             }
-            // The stream stays open, like that of a receiver.
+            // The stream stays open, like that of a receiver, by the paused clock.
             sleep(Duration::from_secs(3600)).await;
             drop(sender);
         };
@@ -215,6 +216,7 @@ impl Ports for World {
     }
 
     async fn fire(&self, _request: &Request, _attempt: &Attempt) -> Result<Answer, LeaseLost> {
+        // The clock is paused, and the time of the response is a part of the stage.
         sleep(self.stage.answers_after).await;
         let body = Body::Text("{}".into());
         Ok(Answer::Response(Response { status: 200, headers: Vec::new(), body, duration_ns: 1 }))
@@ -228,6 +230,7 @@ impl Ports for World {
         match self.stage.drain {
             None => false,
             Some(takes) => {
+                // The same for the time of the drain.
                 sleep(takes).await;
                 true
             }

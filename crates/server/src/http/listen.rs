@@ -260,6 +260,7 @@ mod tests {
 
     /// Serves a connection over HTTP/2, requests `path`, and returns both ends with the body of the response.
     async fn request(path: &str) -> (Ends, Incoming) {
+        // The clock of the tests is paused: the body is late at once.
         let late = || async { Body::new(LateBody(Some(Box::pin(sleep(3 * UNREAD_MAX))))) };
         let router = Router::new()
             .route("/large", get(|| async { vec![7_u8; LARGE] }))

@@ -89,14 +89,18 @@ mod tests {
         };
         let mut tasks = JoinSet::new();
         let liveness = Liveness::watch(&mut tasks, held.handle(), is_excused, stop.clone());
+        // Far beyond the limit, which passes at once.
         sleep(4 * SILENT_MAX).await;
         assert_eq!(liveness.stalled_for(), None, "a full buffer is no stall");
         excused.store(false, Ordering::Relaxed);
+        // Just below the limit.
         sleep(SILENT_MAX - Duration::from_secs(2)).await;
         assert_eq!(liveness.stalled_for(), None, "it has half a minute after that");
+        // Just above the limit.
         sleep(Duration::from_secs(5)).await;
         assert!(liveness.stalled_for().is_some_and(|silent| silent > SILENT_MAX));
         let here = Liveness::watch(&mut tasks, &runtime::Handle::current(), || false, stop);
+        // Far beyond the limit again.
         sleep(4 * SILENT_MAX).await;
         assert_eq!(here.stalled_for(), None, "what goes on is alive");
         held.shutdown_background();

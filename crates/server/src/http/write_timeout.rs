@@ -109,6 +109,7 @@ mod tests {
         let mut near = WriteTimeout::new(near, Duration::from_secs(20));
         let reads = async {
             for _ in 0..5 {
+                // Slow, but within the limit, by the paused clock.
                 sleep(Duration::from_secs(15)).await;
                 far.read_exact(&mut [0; 10]).await.expect("it is written");
             }
