@@ -15,6 +15,8 @@ mod guards;
 mod planted;
 #[path = "tidy/search.rs"]
 mod search;
+#[path = "tidy/sleeps.rs"]
+mod sleeps;
 #[path = "tidy/type_names.rs"]
 mod type_names;
 #[path = "tidy/words.rs"]
@@ -212,6 +214,11 @@ fn files_are_named_for_what_they_hold() {
 #[test]
 fn no_test_is_ignored() {
     check(guards::ignored);
+}
+
+#[test]
+fn tests_wait_for_conditions_and_not_for_time() {
+    check(sleeps::check);
 }
 
 #[test]

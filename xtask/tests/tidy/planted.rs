@@ -5,7 +5,7 @@ use std::fs;
 use crate::{
     FILE_LINES_MAX, circles, formats,
     guards::{self, Guard},
-    search, type_names, words,
+    search, sleeps, type_names, words,
     workspace::Workspace,
 };
 
@@ -453,6 +453,45 @@ fn an_ignored_test() {
     ] {
         check(attribute, &[]);
     }
+}
+
+#[test]
+fn a_test_that_waits_for_time() {
+    let check = |path: &str, text: &str, expected: &[u32]| {
+        let complaint = |line: &u32| {
+            format!(
+                "{path}:{line}: sleeps: wait for a condition in a loop, or give the reason in a comment above"
+            )
+        };
+        let expected: Vec<_> = expected.iter().map(complaint).collect();
+        let expected: Vec<_> = expected.iter().map(String::as_str).collect();
+        check(sleeps::check, &[("db", "")], &[(path, text)], &expected);
+    };
+    let path = "crates/db/tests/a.rs";
+    check(path, "fn f() {\n    sleep(SOON);\n}\n", &[2]);
+    check(path, "fn f() {\n    tokio::time::sleep(SOON).await;\n    sleep(SOON);\n}\n", &[2, 3]);
+    check(path, "fn f() {\n    while !g() {\n        h();\n    }\n    sleep(SOON);\n}\n", &[5]);
+    check(path, "fn f() {\n    for _ in CASES {\n        sleep(SOON);\n    }\n}\n", &[3]);
+    check(path, "fn f() {\n    // Far.\n\n\n\n    sleep(SOON);\n}\n", &[6]);
+    check(path, "/// Of the function.\nfn f() {\n    sleep(SOON);\n}\n", &[3]);
+    check(path, "fn f() {\n    g(\"// No comment.\");\n    sleep(SOON);\n}\n", &[3]);
+    check(path, "fn f() {\n    // While nothing arrives.\n    sleep(SOON);\n}\n", &[]);
+    check(path, "fn f() {\n    sleep(SOON); // While nothing arrives.\n}\n", &[]);
+    check(path, "fn f() {\n    sleep_until(LATER);\n    g(\"sleep(1)\");\n}\n", &[]);
+    check(path, "fn f() {\n    let it = loop {\n        sleep(SOON);\n    };\n}\n", &[]);
+    let split = "fn f() {\n    while g()\n        || h()\n    {\n        if i() {\n            sleep(SOON);\n        }\n    }\n}\n";
+    check(path, split, &[]);
+    let paused = "#[tokio::test(start_paused = true)]\nasync fn f() {\n    sleep(SOON).await;\n}\n";
+    check(path, paused, &[]);
+    check(path, &format!("{paused}async fn g() {{\n    sleep(SOON).await;\n}}\n"), &[6]);
+    let path = "crates/db/src/a.rs";
+    let product = "fn f() {\n    sleep(SOON);\n}\n";
+    check(path, product, &[]);
+    let tests = format!(
+        "{product}\n#[cfg(test)]\nmod tests {{\n    fn g() {{\n        sleep(SOON);\n    }}\n}}\n"
+    );
+    check(path, &tests, &[8]);
+    check("crates/db/src/a/tests.rs", product, &[2]);
 }
 
 #[test]
