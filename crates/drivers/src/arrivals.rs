@@ -1,43 +1,67 @@
-//! The spans of one trace as they arrive.
+//! The spans of one trace as they arrive: the one contract of all sources of spans.
+//!
+//! A source either pushes or is queried. What is pushed is in the channel as soon as the receiver accepted it: no further span of
+//! the past is on its way here, and absence is judged by the current time. A source that is queried proves absence only up to the
+//! beginning of its last complete answer, which it reports as [`Arrival::Coverage`]. It reports none for an answer that failed or
+//! was partial.
 
 use bytes::Bytes;
 use tokio::{sync::mpsc, time::Instant};
 
 use crate::inbox::Claim;
 
-/// Some spans of one trace, in an OTLP `TracesData` message.
+/// What a source of spans reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Arrival {
-    /// When they arrived, which may be long before they are decoded.
-    pub at: Instant,
-    /// The message.
-    pub bytes: Bytes,
+pub enum Arrival {
+    /// Some spans of one trace, in an OTLP `TracesData` message.
+    Spans {
+        /// When they arrived, which may be long before they are decoded.
+        at: Instant,
+        /// The message.
+        bytes: Bytes,
+    },
+    /// All spans that a queried source had at a time have been reported.
+    Coverage {
+        /// When the query began.
+        began: Instant,
+    },
 }
 
 /// The spans of one trace as they arrive. The same span may arrive more than once.
 #[derive(Debug)]
 pub struct Arrivals {
     receiver: mpsc::Receiver<Arrival>,
+    is_queried: bool,
     /// Ends the claim in the inbox on drop, if the arrivals come from an inbox.
     _claim: Option<Claim>,
 }
 
 impl Arrivals {
-    /// Creates arrivals from this channel.
+    /// Creates arrivals of a source that pushes, from this channel.
     pub fn new(receiver: mpsc::Receiver<Arrival>) -> Self {
-        Self { receiver, _claim: None }
+        Self { receiver, is_queried: false, _claim: None }
+    }
+
+    /// Creates arrivals of a source that is queried, from this channel.
+    pub fn queried(receiver: mpsc::Receiver<Arrival>) -> Self {
+        Self { is_queried: true, ..Self::new(receiver) }
     }
 
     pub(crate) fn claimed(receiver: mpsc::Receiver<Arrival>, claim: Claim) -> Self {
-        Self { receiver, _claim: Some(claim) }
+        Self { _claim: Some(claim), ..Self::new(receiver) }
     }
 
-    /// Waits for the next message; none means that no more will arrive. Cancel-safe: a dropped wait loses nothing.
+    /// Whether the source is queried.
+    pub fn is_queried(&self) -> bool {
+        self.is_queried
+    }
+
+    /// Waits for the next arrival; none means that no more will come. Cancel-safe: a dropped wait loses nothing.
     pub async fn next(&mut self) -> Option<Arrival> {
         self.receiver.recv().await
     }
 
-    /// Returns the next message, if it has already arrived.
+    /// Returns the next arrival, if it is already there.
     pub fn waiting(&mut self) -> Option<Arrival> {
         self.receiver.try_recv().ok()
     }

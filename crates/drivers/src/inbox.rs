@@ -216,7 +216,7 @@ impl InboxState {
             slot.refused += 1;
             return Err(full(batch.trace_id));
         }
-        let arrival = Arrival { at: Instant::now(), bytes: batch.bytes };
+        let arrival = Arrival::Spans { at: Instant::now(), bytes: batch.bytes };
         let taken = slot.readers.iter().filter(|reader| {
             // Only a reader that is being dropped does not accept it.
             reader.sender.try_send(arrival.clone()).is_ok()

@@ -256,7 +256,10 @@ impl LateSpanMonitor {
     }
 
     async fn take(mut self, arrival: Arrival, news: &mut Option<News>) -> Self {
-        let came = News { at: arrival.at, from: self.gathering.trace.len() };
+        let came = match &arrival {
+            Arrival::Spans { at, .. } => News { at: *at, from: self.gathering.trace.len() },
+            Arrival::Coverage { .. } => return self,
+        };
         let before = self.gathering.engine.spans();
         self.gathering = self.gathering.take(arrival).await;
         if self.gathering.engine.spans() > before {

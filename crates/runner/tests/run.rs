@@ -101,7 +101,10 @@ impl Ports for World {
                 tokio::time::sleep_until(began + Duration::from_millis(after)).await;
                 let parent = if parent == 0 { trigger } else { [parent; 8] };
                 if sender
-                    .send(Arrival { at: Instant::now(), bytes: otlp(trace, id, parent, name) })
+                    .send(Arrival::Spans {
+                        at: Instant::now(),
+                        bytes: otlp(trace, id, parent, name),
+                    })
                     .await
                     .is_err()
                 {

@@ -7,6 +7,7 @@ use model::{
     Attempt, Settlement, Timestamp, Trace, UnsettledReason,
     trace::{Span, SpanData, TraceFull},
 };
+use tokio::time::Instant;
 
 use super::{engine::Engine, rules::Rules};
 use crate::{
@@ -47,6 +48,8 @@ pub(crate) struct TraceBuffer {
     has_lost: bool,
     /// The number of the first late span (late: after the verdict), and the time at which the first of them arrived.
     late: Option<(usize, Option<Timestamp>)>,
+    /// For a queried source, the beginning of its last complete answer.
+    watermark: Option<Timestamp>,
 }
 
 /// The minimum size in bytes of a message that is decoded on a separate thread.
@@ -74,38 +77,58 @@ impl TraceBuffer {
             has_overflowed: false,
             has_lost: false,
             late: None,
+            watermark: None,
         })
     }
 
-    /// Decodes an arrival and appends it.
+    /// Decodes the spans of an arrival and appends them, or moves the watermark.
     pub(crate) async fn take(mut self, arrival: Arrival) -> Self {
-        if arrival.bytes.len() < LARGE_BYTES {
-            self.read(&arrival);
+        let (at, bytes) = match arrival {
+            Arrival::Spans { at, bytes } => (at, bytes),
+            Arrival::Coverage { began } => {
+                let began = self.clock.at(began);
+                self.watermark = self.watermark.map(|before| before.max(began));
+                return self;
+            }
+        };
+        if bytes.len() < LARGE_BYTES {
+            self.read(at, &bytes);
             return self;
         }
         let share = self.share.clone();
         let read = move || {
-            self.read(&arrival);
+            self.read(at, &bytes);
             self
         };
         share.run(read).await
     }
 
-    fn read(&mut self, arrival: &Arrival) {
-        self.bytes += arrival.bytes.len();
+    /// Judges absence by the coverage of a queried source from now on: nothing is covered yet.
+    pub(crate) fn require_coverage(&mut self) {
+        self.watermark = Some(Timestamp::from_nanos(0));
+    }
+
+    /// Returns the time up to which absence is known. For pushed spans it is now.
+    pub(crate) fn watermark(&self) -> Timestamp {
+        let now = self.clock.now();
+        self.watermark.map_or(now, |covered| covered.min(now))
+    }
+
+    fn read(&mut self, at: Instant, bytes: &[u8]) {
+        self.bytes += bytes.len();
         self.has_overflowed |= self.bytes > self.limits.trace_bytes_max;
         if self.has_overflowed {
             return;
         }
         let trace = Arc::make_mut(&mut self.trace);
         let from = trace.len();
-        match drivers::append(trace, &arrival.bytes) {
+        match drivers::append(trace, bytes) {
             Ok(_) => self.has_overflowed = trace.len() > self.limits.spans_max,
             Err(AppendError::Full(_)) => self.has_overflowed = true,
             // The component that forwarded these bytes has already decoded them once, so the loss is its own, not the sender's.
             Err(AppendError::Decode(_)) => self.has_lost = true,
         }
-        let at = self.clock.at(arrival.at);
+        let at = self.clock.at(at);
         if let Some((_, first @ None)) = &mut self.late
             && self.trace.len() > from
         {
@@ -139,8 +162,9 @@ impl TraceBuffer {
         if self.has_lost {
             unsettled.push(UnsettledReason::SpansLost);
         }
-        unsettled.extend(self.engine.unsettled(&self.trace, now));
-        let processes = self.engine.processes(now);
+        let known = self.watermark().min(now);
+        unsettled.extend(self.engine.unsettled(&self.trace, known));
+        let processes = self.engine.processes(known);
         let last = self.engine.last();
         Settlement {
             unsettled,
@@ -159,7 +183,7 @@ impl TraceBuffer {
 
     /// Returns the announced spans that are missing now.
     pub(crate) fn missing(&self) -> Vec<UnsettledReason> {
-        self.engine.missing(&self.trace, self.clock.now())
+        self.engine.missing(&self.trace, self.watermark())
     }
 
     /// Returns the trace to judge: with the trigger's span once, even if it came back through a Collector.

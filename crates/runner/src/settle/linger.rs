@@ -141,6 +141,9 @@ impl SettleLoop<'_> {
         if at > now {
             return Some(at);
         }
+        if !self.is_known(gathering, at) {
+            return Some(self.deadline);
+        }
         if let Some(grace) = self.grace(at) {
             return Some(grace.min(self.deadline));
         }

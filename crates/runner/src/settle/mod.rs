@@ -5,7 +5,8 @@
 //! of the test; no span arrived at all; the timeout expires. The settlement then names what is missing.
 //! `docs/adr/0004-settling.md` has the reasons, `docs/settling.md` the rules.
 //!
-//! Deliberately absent: polling a store. Spans are pushed.
+//! Absence is concluded as of the watermark: now for pushed spans, the beginning of the last complete answer for a source that is
+//! queried. Deliberately absent: the queries themselves.
 
 mod edges;
 mod engine;
@@ -80,11 +81,14 @@ const BACKLOG_MAX: usize = 4096;
 
 /// Collects the spans of a trace until it is complete, decided, or its time is up.
 pub(crate) async fn settle<P: Ports>(
-    gathering: TraceBuffer,
+    mut gathering: TraceBuffer,
     waiting: &SettleContext<'_>,
     arrivals: &mut Arrivals,
     ports: &P,
 ) -> SettledTrace {
+    if arrivals.is_queried() {
+        gathering.require_coverage();
+    }
     let (answered, now) = (waiting.clock.now(), Instant::now());
     let patience = patience(&waiting.judging.answer, &waiting.rule, &gathering.engine);
     let deadline = waiting.ends.map_or(now + patience, |ends| ends.min(now + patience));
@@ -235,7 +239,8 @@ impl SettleLoop<'_> {
             return Err(End::Over);
         }
         let whole = self.whole_at(gathering).map_or(deadline, |at| at.min(deadline));
-        if whole <= now {
+        let is_known = self.is_known(gathering, whole);
+        if whole <= now && is_known {
             if let Some(grace) = self.grace(whole) {
                 return Ok(grace.min(deadline));
             }
@@ -244,9 +249,15 @@ impl SettleLoop<'_> {
             }
         }
         let again = self.judge_early(gathering, arrivals).await?;
-        // A trace that is complete except for expected services or spans waits for them.
+        // A trace that is complete except for expected services or spans waits for them, and one of a queried source for the
+        // next complete answer.
         let whole = if whole <= now { deadline } else { whole };
         Ok(again.map_or(whole, |again| again.min(whole)))
+    }
+
+    /// Whether absence is known at this time.
+    fn is_known(&self, gathering: &TraceBuffer, at: Instant) -> bool {
+        self.waiting.clock.instant(gathering.watermark()) >= at
     }
 
     /// Grants a grace period, once, because the timer of this instant fired late: other processes may then be late as well.

@@ -62,6 +62,46 @@ async fn each_process_has_its_own_quiet() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_queried_source_proves_absence_only_up_to_its_last_complete_answer() {
+    let pushed = "10 a server 1<t 0..5";
+    let of = |lines: &str| format!("{pushed}\n{lines}");
+    let cases = [
+        (
+            "an answer that began before the end",
+            of("40 covered 30\n 200 covered 109"),
+            "NotQuiet 10000 inconclusive",
+        ),
+        ("one that began after it", of("40 covered 30\n 200 covered 110"), "whole 200"),
+        ("one that comes long after it began", of("900 covered 120"), "whole 900"),
+        ("a later answer that began earlier", of("150 covered 120\n 200 covered 30"), "whole 150"),
+        (
+            "no complete answer behind the last span",
+            of("40 covered 5"),
+            "NotQuiet 10000 inconclusive",
+        ),
+        (
+            "spans that an answer brings",
+            of("150 covered 60\n 300 a inner 2<1 1..2\n 301 covered 290\n 2000 covered 1900"),
+            "whole 2000",
+        ),
+        (
+            "no span, and nothing covers the wait",
+            "40 covered 30".to_owned(),
+            "NoTelemetry 10000 inconclusive",
+        ),
+        (
+            "no span, and an answer covers the wait",
+            "40 covered 30\n 6100 covered 6050".to_owned(),
+            "NoTelemetry 6100 inconclusive",
+        ),
+    ];
+    for (name, lines, expected) in cases {
+        let outcome = Stage::new(&lines).test(FLUSH).outcome().await;
+        assert_eq!(outcome, expected, "{name}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn clocks_that_differ_make_no_process_look_quick() {
     check(&[
         ("ahead", FLUSH, "1000 a server 1<t 0..10 skew=5000", "whole 2485"),

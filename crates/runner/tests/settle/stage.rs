@@ -48,6 +48,9 @@ pub(crate) const MARKED: &str = "token";
 /// The claim of a test in which nothing else matters: only a complete trace decides it.
 pub(crate) const ABSENCE: &str = "trace: ['no span[name=\"never\"]']";
 
+/// The word of a line that reports the beginning of a complete answer, in milliseconds.
+const COVERED: &str = "covered ";
+
 const EPOCH: u64 = 1_000_000_000_000_000_000;
 
 impl Stage {
@@ -109,6 +112,11 @@ impl Stage {
     /// Formats the outcome in one line: the settlement, the milliseconds that it took, and the verdict if it is not passed.
     pub(crate) async fn outcome(&self) -> String {
         shown(&self.run().await)
+    }
+
+    /// Whether the source is queried: it then reports what its answers cover.
+    fn is_queried(&self) -> bool {
+        self.arrivals.iter().any(|line| line.text.starts_with(COVERED))
     }
 
     fn is_started(&self) -> bool {
@@ -192,9 +200,21 @@ impl Ports for World {
         let feed = async move {
             for (at, lines) in messages {
                 sleep_until(began + at).await;
-                let arrival = Arrival { at: Instant::now(), bytes: otlp(trace, &lines) };
-                if sender.send(arrival).await.is_err() {
-                    return;
+                let (coverage, spans): (Vec<_>, Vec<_>) =
+                    lines.into_iter().partition(|line| line.starts_with(COVERED));
+                let mut arrivals = Vec::new();
+                if !spans.is_empty() {
+                    let bytes = otlp(trace, &spans);
+                    arrivals.push(Arrival::Spans { at: Instant::now(), bytes });
+                }
+                arrivals.extend(coverage.iter().map(|line| {
+                    let ms = line[COVERED.len()..].trim().parse().expect("milliseconds");
+                    Arrival::Coverage { began: began + Duration::from_millis(ms) }
+                }));
+                for arrival in arrivals {
+                    if sender.send(arrival).await.is_err() {
+                        return;
+                    }
                 }
             }
             // The stream stays open, like that of a receiver, by the paused clock.
@@ -204,7 +224,10 @@ impl Ports for World {
         let mut feeding = tokio::task::JoinSet::new();
         feeding.spawn(feed);
         feeding.detach_all();
-        Arrivals::new(receiver)
+        match self.stage.is_queried() {
+            true => Arrivals::queried(receiver),
+            false => Arrivals::new(receiver),
+        }
     }
 
     fn has_lost_spans(&self, _trace: TraceId) -> bool {
