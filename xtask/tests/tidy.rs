@@ -13,6 +13,8 @@ mod formats;
 mod guards;
 #[path = "tidy/planted.rs"]
 mod planted;
+#[path = "tidy/planted_dependencies.rs"]
+mod planted_dependencies;
 #[path = "tidy/search.rs"]
 mod search;
 #[path = "tidy/sleeps.rs"]

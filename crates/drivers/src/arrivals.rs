@@ -36,6 +36,16 @@ pub struct Arrivals {
     _claim: Option<Claim>,
 }
 
+impl Arrival {
+    /// Returns the message with the spans, if it has any.
+    pub fn spans(self) -> Option<Bytes> {
+        match self {
+            Self::Spans { bytes, .. } => Some(bytes),
+            Self::Coverage { .. } => None,
+        }
+    }
+}
+
 impl Arrivals {
     /// Creates arrivals of a source that pushes, from this channel.
     pub fn new(receiver: mpsc::Receiver<Arrival>) -> Self {

@@ -418,7 +418,7 @@ mod tests {
     }
 
     async fn next(arrivals: &mut Arrivals) -> String {
-        let Arrival { bytes, .. } = arrivals.next().await.expect("there is more");
+        let bytes = arrivals.next().await.and_then(Arrival::spans).expect("there is more");
         String::from_utf8(bytes.to_vec()).expect("text")
     }
 
@@ -434,7 +434,7 @@ mod tests {
             async |batches| {
                 let mut held = Vec::new();
                 for _ in 0..batches {
-                    held.extend(arrivals.next().await.map(|arrival| arrival.bytes));
+                    held.extend(arrivals.next().await.and_then(Arrival::spans));
                 }
                 held
             },

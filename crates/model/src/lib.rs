@@ -4,6 +4,7 @@
 //! four), and the test language with its documents, in which every word has a location; they are in `lang`.
 
 mod analysis;
+mod answer;
 mod diagnosis;
 mod fault;
 mod id;
@@ -23,6 +24,7 @@ mod verdict;
 mod world;
 
 pub use analysis::{Analysis, Finding, Level, PluginAnalysis, RuleAnalysis};
+pub use answer::{Answer, Body, Exit, NoAnswer, NoAnswerKind, Reply, Response, TriggerStatus};
 pub use diagnosis::{Cause, Diagnosis};
 pub use fault::{Fault, Faulty};
 pub use id::{InvalidId, Project, RunId, SpanId, TestId, TokenId, TraceId};
@@ -33,9 +35,8 @@ pub use judgement::{
 pub use kind::{DocumentKind, UnknownKind};
 pub use learned::{AbsentParents, LearnedProfile, LearnedService, LearnedTest};
 pub use request::{
-    Answer, Body, CallRequest, CallValue, Command, ContextCarrier, Ending, ExecRequest, Exit,
-    HttpRequest, Identity, NoAnswer, NoAnswerKind, Propagator, Reply, Request, Response, Tls,
-    Verify,
+    CallRequest, CallValue, Command, ContextCarrier, ExecRequest, HttpRequest, Identity,
+    Propagator, Request, Tls, Verify,
 };
 pub use role::Role;
 pub use run::{Attempt, Outcome, Progress, RunEvent, Step, StepTime, What};

@@ -203,7 +203,7 @@ fn test(outcome: &Outcome) -> Item<'_> {
 fn answer(answer: &Answer) -> AnswerInShort<'_> {
     let no_answer = if let Answer::NoAnswer(no_answer) = answer { Some(no_answer) } else { None };
     AnswerInShort {
-        status: answer.ending().map(|ending| ending.code),
+        status: answer.status().map(|status| status.code),
         duration_ns: answer.duration_ns(),
         no_answer: no_answer.map(|it| it.kind),
         message: no_answer.map(|it| it.message.as_str()),

@@ -3,16 +3,16 @@
 //! Deliberately absent: the width of a character on the screen. Every character counts as one column, so that columns
 //! behind wide characters (日本) are slightly misaligned; no text is lost by it.
 
-use model::Ending;
+use model::TriggerStatus;
 
 /// The units of time, with their nanoseconds, the largest first.
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)];
 
 /// Formats the status of a trigger, with its name if it has one.
-pub(crate) fn status(ending: &Ending<'_>) -> String {
-    match ending.name {
-        "" => ending.code.to_string(),
-        name => format!("{} {}", ending.code, harmless(name)),
+pub(crate) fn status_words(status: &TriggerStatus<'_>) -> String {
+    match status.name {
+        "" => status.code.to_string(),
+        name => format!("{} {}", status.code, harmless(name)),
     }
 }
 

@@ -28,7 +28,7 @@ pub(crate) fn reasons(
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     if resolved.is_failure_unsaid(answer) {
-        let is_program = answer.ending().is_some_and(|ending| ending.is_program);
+        let is_program = answer.status().is_some_and(|status| status.is_program);
         reasons.push((if is_program { FAILURE_UNSAID } else { ERROR_UNSAID }).to_owned());
     }
     if let Answer::NoAnswer(no_answer) = answer {

@@ -15,7 +15,7 @@ use std::{
 use anyhow::{Result, bail, ensure};
 use bytes::{Buf, BufMut, Bytes};
 use drivers::{
-    Arrival, append,
+    append,
     inbox::{Inbox, Limits},
     receiver::{self, ReceiverSnapshot},
 };
@@ -273,7 +273,7 @@ async fn read_run(inbox: Arc<Inbox>, run: usize, read: Arc<AtomicU64>) {
         for _ in 0..POOL / RUNS {
             let Some(arrival) = arrivals.next().await else { return };
             // Arrived spans can be read; spans without room in a trace are not counted, and are missing in the end.
-            let Arrival::Spans { bytes, .. } = arrival else { continue };
+            let Some(bytes) = arrival.spans() else { continue };
             append(&mut trace, &bytes).ok();
         }
         count(&read, trace.len());

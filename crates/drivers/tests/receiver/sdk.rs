@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use drivers::{
-    append,
+    Arrival, append,
     inbox::{Inbox, Limits},
     receiver::{Counts, start},
 };
@@ -55,7 +55,7 @@ async fn spans_arrive_whole_by_every_way() {
         tokio::task::spawn_blocking(work).await.expect("emitted");
         let mut trace = Trace::new(minted);
         while trace.len() < 2 {
-            let bytes = arrivals.next().await.expect("spans").bytes;
+            let bytes = arrivals.next().await.and_then(Arrival::spans).expect("spans");
             append(&mut trace, &bytes).expect("appended");
         }
         check(&trace, way);

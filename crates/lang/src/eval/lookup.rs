@@ -3,12 +3,13 @@
 use std::borrow::Cow;
 
 use model::{
-    Answer, Body, Exit, Reply, Response,
+    Answer,
     trace::{Attributes, Event, Link, Span, StatusCode},
 };
 
 use super::{
     drop_count::DropCount,
+    response::{CONTENT_ENCODING, encoding, is_empty, of_exit, of_headers, of_reply, of_response},
     span_time::{TimeLack, duration, end_of, start_of, time_lack},
     times::{Cause, TimeBounds},
     world::{EvalContext, EvalScope, InnerRef, TRIGGER_NAMES},
@@ -16,7 +17,7 @@ use super::{
 use crate::{
     budget,
     syntax::ast::{Intrinsic, Property, ResponsePart},
-    value::{Json, Number, Value, json::read_document, shorten},
+    value::{Json, Value, shorten},
 };
 
 /// The result of the lookup of a property.
@@ -48,9 +49,6 @@ pub(super) const TYPES: &[(&str, &str)] = &[
     ("faas.", "faas"),
     ("exception.", "exception"),
 ];
-
-/// The header that names the encodings of a body.
-const CONTENT_ENCODING: &str = "content-encoding";
 
 /// The maximum number of clock offsets that are described for one value.
 const OFFSETS_MAX: usize = 3;
@@ -278,7 +276,7 @@ impl<'a> EvalContext<'a> {
 
     /// Whether the trigger was fired and has a response.
     pub(crate) fn is_answered(&self) -> bool {
-        self.answer.is_some_and(|answer| answer.ending().is_some())
+        self.answer.is_some_and(|answer| answer.status().is_some())
     }
 
     /// Returns why a part of the trigger's response is unknown.
@@ -341,108 +339,6 @@ fn of_scope<'a>(span: Span<'a>, name: &str) -> Lookup<'a> {
     }
 }
 
-fn of_response<'a>(part: &ResponsePart, response: &'a Response) -> Lookup<'a> {
-    Lookup::One(match part {
-        ResponsePart::Status => Value::whole(response.status.into()),
-        ResponsePart::Duration => Value::Duration(response.duration_ns.into()),
-        ResponsePart::Body => {
-            let body = of_body(&response.body);
-            return match encoding(header_of(&response.headers, CONTENT_ENCODING)) {
-                Some(encoding) if !is_empty(&body) => Lookup::Encoded(encoding),
-                _ => Lookup::One(body),
-            };
-        }
-        ResponsePart::Headers => all_headers(&response.headers),
-        ResponsePart::Header(name) => return header_of(&response.headers, name),
-    })
-}
-
-fn of_reply<'a>(part: &ResponsePart, reply: &'a Reply) -> Lookup<'a> {
-    Lookup::One(match part {
-        ResponsePart::Status => Value::Number(Number::Int(reply.status.into())),
-        ResponsePart::Duration => Value::Duration(reply.duration_ns.into()),
-        ResponsePart::Body => of_body(&reply.body),
-        ResponsePart::Headers => all_headers(&reply.headers),
-        ResponsePart::Header(name) => return header_of(&reply.headers, name),
-    })
-}
-
-fn all_headers(headers: &[(String, String)]) -> Value<'_> {
-    let header = |(key, value): &(String, String)| {
-        object([("key", Json::Text(key.clone())), ("value", Json::Text(value.clone()))])
-    };
-    owned(Json::List(headers.iter().map(header).collect()).to_string())
-}
-
-fn header_of<'a>(headers: &'a [(String, String)], name: &str) -> Lookup<'a> {
-    let named = headers.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
-    many(named.map(|(_, value)| text(value)))
-}
-
-/// Returns the encoding that the header of a body names, unless the body can be read as it is.
-fn encoding(header: Lookup<'_>) -> Option<String> {
-    let named = match header {
-        Lookup::One(value) => vec![value],
-        Lookup::Many(values) => values,
-        _ => return None,
-    };
-    let named: Vec<_> = named.iter().map(Value::text).collect();
-    let named = named.iter().flat_map(|value| value.split(',')).map(str::trim);
-    let is_read = |name: &&str| name.is_empty() || name.eq_ignore_ascii_case("identity");
-    let named: Vec<_> = named.filter(|name| !is_read(name)).collect();
-    (!named.is_empty()).then(|| shorten(&named.join(", ")).into_owned())
-}
-
-fn is_empty(body: &Value<'_>) -> bool {
-    matches!(body, Value::Text(text) if text.is_empty())
-}
-
-/// Maps the exit of a program to a response: its code is the status, its standard output is the body.
-fn of_exit<'a>(part: &ResponsePart, exit: &'a Exit) -> Lookup<'a> {
-    Lookup::One(match part {
-        ResponsePart::Status => Value::Number(Number::Int(exit.code.into())),
-        ResponsePart::Duration => Value::Duration(exit.duration_ns.into()),
-        ResponsePart::Body => of_body(&exit.stdout),
-        ResponsePart::Headers | ResponsePart::Header(_) => return Lookup::Absent,
-    })
-}
-
-/// Returns the body as text, with U+FFFD for invalid UTF-8.
-fn of_body(body: &Body) -> Value<'_> {
-    match body {
-        Body::Text(body) => text(body),
-        Body::Bytes(bytes) => {
-            budget::spend(bytes.len() as u64);
-            Value::Text(String::from_utf8_lossy(bytes))
-        }
-    }
-}
-
-/// Returns one header of a JSON list of `{key, value}`.
-fn of_headers<'a>(headers: &Value<'a>, name: &str) -> Lookup<'a> {
-    let headers = match read_document(&headers.text()) {
-        Ok(Some(Json::List(headers))) => headers,
-        // The format of this program's own trigger span.
-        Ok(Some(Json::Object(entries))) => {
-            let named = entries.iter().filter(|(key, _)| key.eq_ignore_ascii_case(name));
-            return many(named.map(|(_, value)| Value::from(value.clone())));
-        }
-        _ => return Lookup::Unknown,
-    };
-    let text = |header: &Json, key: &str| match header {
-        Json::Object(entries) => match entries.get(key) {
-            Some(Json::Text(text)) => Some(text.clone()),
-            _ => None,
-        },
-        _ => None,
-    };
-    let named = |header: &Json| {
-        let key = text(header, "key")?;
-        key.eq_ignore_ascii_case(name).then(|| text(header, "value")).flatten()
-    };
-    many(headers.iter().filter_map(named).map(owned))
-}
-
 /// Returns the events of a span in Tracetest's format: a JSON list of `{name, timestamp, attributes}`.
 fn events(span: Span<'_>) -> String {
     let event = |event: Event<'_>| {
@@ -464,7 +360,7 @@ fn object_of(attributes: Attributes<'_>) -> Json {
     object
 }
 
-fn object<const N: usize>(entries: [(&str, Json); N]) -> Json {
+pub(super) fn object<const N: usize>(entries: [(&str, Json); N]) -> Json {
     Json::Object(entries.into_iter().map(|(key, value)| (key.to_owned(), value)).collect())
 }
 
@@ -472,7 +368,7 @@ fn attribute<'a>(attributes: Attributes<'a>, name: &str) -> Lookup<'a> {
     attributes.get(name).map_or(Lookup::Absent, |value| Lookup::One(value.into()))
 }
 
-fn many<'a>(values: impl Iterator<Item = Value<'a>>) -> Lookup<'a> {
+pub(super) fn many<'a>(values: impl Iterator<Item = Value<'a>>) -> Lookup<'a> {
     let mut values: Vec<_> = values.collect();
     budget::spend(8 * values.len() as u64);
     match values.len() {
@@ -495,10 +391,10 @@ fn one(lookup: Lookup<'_>) -> Option<Value<'_>> {
     }
 }
 
-fn text(text: &str) -> Value<'_> {
+pub(super) fn text(text: &str) -> Value<'_> {
     Value::Text(Cow::Borrowed(text))
 }
 
-fn owned(text: String) -> Value<'static> {
+pub(super) fn owned(text: String) -> Value<'static> {
     Value::Text(Cow::Owned(text))
 }

@@ -30,6 +30,7 @@ mod pass;
 mod patterns;
 pub(crate) mod relation;
 mod renamed;
+mod response;
 pub(crate) mod select;
 mod several;
 mod siblings;

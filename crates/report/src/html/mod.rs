@@ -16,7 +16,7 @@ use crate::{
     analysis::{broken, score},
     format::Format,
     points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, Point, VALUE_CHARS_MAX, checks, placed, urgency},
-    text::{duration, markup, shown, status},
+    text::{duration, markup, shown, status_words},
     totals::{Totals, counted, elapsed_ns},
     why::{unknown, whys},
 };
@@ -122,9 +122,9 @@ fn test(outcome: &Outcome, is_open: bool) -> String {
 /// Returns a summary of the run.
 fn facts(outcome: &Outcome) -> String {
     let mut facts = Vec::new();
-    if let Some(ending) = outcome.answer.as_ref().and_then(Answer::ending) {
-        let verb = if ending.is_program { "ended with" } else { "answered" };
-        facts.push(format!("{verb} {} in {}", status(&ending), duration(ending.duration_ns)));
+    if let Some(status) = outcome.answer.as_ref().and_then(Answer::status) {
+        let verb = if status.is_program { "ended with" } else { "answered" };
+        facts.push(format!("{verb} {} in {}", status_words(&status), duration(status.duration_ns)));
     }
     if let Some(Answer::NoAnswer(_)) = &outcome.answer {
         facts.push("no answer".to_owned());

@@ -21,7 +21,7 @@ use self::page::{Page, Paint, Signs, columns, verdict_paint};
 use crate::{
     format::Format,
     points::{NAME_CHARS_MAX, VALUE_CHARS_MAX},
-    text::{shown, status},
+    text::{shown, status_words},
     totals::{Totals, counted, elapsed_ns},
     why::{diagnoses, unknown, whys},
 };
@@ -179,10 +179,10 @@ fn head(page: &mut Page, outcome: &Outcome) {
 }
 
 fn answer(page: &mut Page, outcome: &Outcome) {
-    if let Some(ending) = outcome.answer.as_ref().and_then(Answer::ending) {
-        let time = page.duration(ending.duration_ns);
-        let words = if ending.is_program { "ended: exit code" } else { "answered: status" };
-        page.line(0, &format!("trigger {words} {} in {time}", status(&ending)));
+    if let Some(status) = outcome.answer.as_ref().and_then(Answer::status) {
+        let time = page.duration(status.duration_ns);
+        let words = if status.is_program { "ended: exit code" } else { "answered: status" };
+        page.line(0, &format!("trigger {words} {} in {time}", status_words(&status)));
     }
     match &outcome.answer {
         // Without a run there is no trigger: the trace was recorded.

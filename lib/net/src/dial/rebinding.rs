@@ -131,7 +131,7 @@ async fn connected(route: Route<'_>, port: u16) -> Result<(), ConnectError> {
     timeout(IN_TIME, connect(&origin, route)).await.expect("in time").map(drop)
 }
 
-/// A client that trusts nobody: no case uses TLS.
+/// A client without trusted authorities: no case uses TLS.
 fn no_tls() -> TlsClient {
     TlsClient::new(tls::anonymous(Arc::new(tls::RootCertStore::empty()), &[]))
 }
