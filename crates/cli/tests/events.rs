@@ -16,6 +16,7 @@ use tempfile::TempDir;
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const WAIT_MAX: Duration = Duration::from_secs(30);
 /// OpenTelemetry's severity number of `WARN`.
+const INFO: u64 = 9;
 const WARN: u64 = 13;
 const VERSION: &str = "qualitytrace.document.version";
 
@@ -68,7 +69,11 @@ fn assert_is_of_the_catalogue(log: &CollectedLog) {
     let event = EVENTS.iter().find(|event| event.name == log.event());
     assert!(event.is_some(), "`{}` is not in the catalogue", log.event());
     let Some(event) = event else { return };
-    let word = if log.severity() < WARN { "info" } else { "warn" };
+    let word = match log.severity() {
+        ..INFO => "debug",
+        INFO..WARN => "info",
+        _ => "warn",
+    };
     assert!(event.severity.contains(word), "{word}: {event:?}");
     for key in log.keys() {
         assert!(
@@ -134,6 +139,26 @@ fn assert_changes(collected: &CollectedData) {
     assert_eq!(changes, [(first, true), (second, true), (second, false), (third, true)]);
 }
 
+/// Checks that the log tells what a run did, in order, under its run id.
+fn assert_story(collected: &CollectedData, run: Option<&str>) {
+    let notes = named(collected, "qualitytrace.run.debug");
+    let notes = notes.iter().filter(|log| log.text("qualitytrace.run.id") == run);
+    let story: Vec<_> =
+        notes.map(|log| log.json["body"]["stringValue"].as_str().unwrap_or("")).collect();
+    let mut rest = story.iter();
+    for begin in [
+        "leased",
+        "the bus delivers",
+        "the attempt is stored",
+        "the answer is stored: 200 after ",
+        "settling begins: the trace has at most ",
+        "settling ends after ",
+        "the verdict is stored: passed",
+    ] {
+        assert!(rest.any(|note| note.starts_with(begin)), "`{begin}`: {story:#?}");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()> {
     let database = Database::create("events").await?;
@@ -185,6 +210,7 @@ async fn events_have_names_and_places_and_libraries_are_not_heard() -> Result<()
         assert!(is_sent, "it names a span that is sent: {}", event.json);
     }
     assert_changes(&collected);
+    assert_story(&collected, ended.text("qualitytrace.run.id"));
     let trouble = named(&collected, "qualitytrace.exporter.trouble");
     assert_eq!(trouble[0].text("otel.component.name"), Some("tracer.away"), "{}", trouble[0].json);
 

@@ -158,6 +158,29 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Settlement {
+    /// Returns whether the trace is complete, and if not, why, in a few words.
+    pub fn reason(&self) -> String {
+        let word = |unsettled: &UnsettledReason| match unsettled {
+            UnsettledReason::NoTelemetry => "no telemetry",
+            UnsettledReason::NotAnswered => "not answered",
+            UnsettledReason::ParentsAbsent(_) => "parents absent",
+            UnsettledReason::EdgesOpen(_) => "edges open",
+            UnsettledReason::ExpectedAbsent(_) => "expected absent",
+            UnsettledReason::NotQuiet => "not quiet",
+            UnsettledReason::NotWaited => "decided early",
+            UnsettledReason::TooLarge => "too large",
+            UnsettledReason::SpansLost => "spans lost",
+            UnsettledReason::OtherServers(_) => "other servers",
+            UnsettledReason::Partial => "partial",
+            UnsettledReason::ContextLost(_) => "context lost",
+            UnsettledReason::NotSampled => "not sampled",
+        };
+        match self.unsettled.as_slice() {
+            [] => "complete".to_owned(),
+            unsettled => unsettled.iter().map(word).collect::<Vec<_>>().join(", "),
+        }
+    }
+
     /// Whether absence may be concluded from this trace.
     pub fn is_whole(&self) -> bool {
         self.unsettled.is_empty()

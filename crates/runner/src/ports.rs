@@ -1,6 +1,6 @@
 //! The interface of a run to its environment.
 
-use std::future::Future;
+use std::{fmt, future::Future};
 
 use drivers::{arrivals::Arrivals, receiver::ReceiverSnapshot};
 use model::{
@@ -85,6 +85,12 @@ pub trait Ports: Send + Sync {
 
     /// Receives the events of the run, in order. It MUST NOT block.
     fn tell(&self, event: RunEvent);
+
+    /// Receives what the run does next and why, for a person who looks for an error. It has counts, times and names of reasons, and
+    /// no text of a document, a request or a span. It MUST NOT block.
+    fn debug(&self, note: fmt::Arguments<'_>) {
+        let _not_kept_here = note;
+    }
 }
 
 /// The error of a worker that lost the lease of its run.

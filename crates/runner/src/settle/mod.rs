@@ -94,8 +94,16 @@ pub(crate) async fn settle<P: Ports>(
     let deadline = waiting.ends.map_or(now + patience, |ends| ends.min(now + patience));
     let mut settling = SettleLoop::new(waiting, answered, deadline);
     settling.is_cut = waiting.ends.is_some_and(|ends| ends < now + patience);
+    let left = deadline.saturating_duration_since(now);
+    ports.debug(format_args!("settling begins: the trace has at most {left:?}"));
     let (gathering, end) = settling.gather(gathering, arrivals, ports).await;
-    settling.settled(gathering, end).await
+    let settled = settling.settled(gathering, end).await;
+    let (spans, reason) = (settled.settlement.spans, settled.settlement.reason());
+    ports.debug(format_args!(
+        "settling ends after {:?} with {spans} spans: {reason}",
+        now.elapsed()
+    ));
+    settled
 }
 
 /// Returns the maximum wait. A system that did not respond may not have received the request, so the run waits for less time; a
@@ -138,6 +146,8 @@ struct SettleLoop<'a> {
     judge_not_before: Instant,
     /// How late the last timer fired.
     late: Duration,
+    /// The number of spans that was noted last.
+    noted: u64,
     /// The instant at which a grace period for that was granted, once.
     graced: Option<Instant>,
     /// The number of spans when the trace was last checked for expected services and spans, and those that were missing.
@@ -157,6 +167,7 @@ impl<'a> SettleLoop<'a> {
             judged: 0,
             judge_not_before: Instant::now(),
             late: Duration::ZERO,
+            noted: 0,
             graced: None,
             expected: None,
         }
@@ -174,6 +185,7 @@ impl SettleLoop<'_> {
         let mut is_draining = self.waiting.judging.answer.is_answered();
         loop {
             gathering = self.take_all(gathering, arrivals).await;
+            self.note_spans(&gathering, ports);
             if gathering.is_full() {
                 return (gathering, End::Over);
             }
@@ -197,6 +209,7 @@ impl SettleLoop<'_> {
                 },
                 is_drained = &mut drain, if is_draining => {
                     is_draining = false;
+                    ports.debug(format_args!("the system was asked to flush its spans: {is_drained}"));
                     if is_drained {
                         gathering.engine.drained();
                         self.drained = Some(Instant::now());
@@ -204,6 +217,24 @@ impl SettleLoop<'_> {
                 }
                 () = sleep_until(until) => self.late = until.elapsed(),
             }
+        }
+    }
+
+    /// Notes how many spans there are, each time that they are twice as many, and when the trace is complete without more.
+    fn note_spans<P: Ports>(&mut self, gathering: &TraceBuffer, ports: &P) {
+        let spans = gathering.engine.spans();
+        if spans < self.noted.saturating_mul(2).max(1) {
+            return;
+        }
+        self.noted = spans;
+        let whole = gathering.engine.whole_at().map(|at| at.since(self.waiting.clock.now()));
+        match whole {
+            Some(left) => ports.debug(format_args!(
+                "{spans} spans are here; the trace is complete in {left:?} if no more come"
+            )),
+            None => ports.debug(format_args!(
+                "{spans} spans are here; a parent or the other side of a call is missing"
+            )),
         }
     }
 

@@ -7,19 +7,17 @@
 //! Deliberately absent: any text that a test, a response or a person wrote, except names and ids.
 
 use std::{
+    fmt,
     sync::mpsc::{Receiver, SyncSender, sync_channel},
     thread,
     time::Duration,
 };
 
 use db::{AppliedDocument, NewDocument, RunLease};
-use model::{DocumentKind, Outcome, Overtaken, Project, RunId, TestId};
+use model::{DocumentKind, Outcome, Overtaken, Project, RunId, Settlement, TestId};
 use telemetry::opentelemetry::logs::{AnyValue, LogRecord as _, Logger, LoggerProvider, Severity};
 
-use crate::telemetry::{
-    catalogue::{SCOPE, attribute, event},
-    reason::settle_reason,
-};
+use crate::telemetry::catalogue::{SCOPE, attribute, event};
 
 /// The maximum number of events in the queue to the exporter thread. The log on stderr has all of them.
 const WAITING_MAX: usize = 64;
@@ -32,8 +30,12 @@ pub(crate) fn run_accepted(run: RunId, project: &Project, test: &TestId) {
     );
 }
 
+pub(crate) fn run_debug(run: RunId, note: fmt::Arguments<'_>) {
+    tracing::debug!(name: event::RUN_DEBUG, { {attribute::RUN_ID} = %run }, "{note}");
+}
+
 pub(crate) fn run_ended(taken: &RunLease, outcome: &Outcome) {
-    let reason = outcome.settlement.as_ref().map(settle_reason);
+    let reason = outcome.settlement.as_ref().map(Settlement::reason);
     tracing::info!(
         name: event::RUN_ENDED,
         {

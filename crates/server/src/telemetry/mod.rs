@@ -8,6 +8,5 @@ pub(crate) mod export;
 mod instance;
 mod metrics;
 pub(crate) mod own_endpoint;
-mod reason;
 pub(crate) mod spans;
 pub(crate) mod traceparent;

@@ -18,7 +18,6 @@ use crate::{
         call::{Call, HttpSpan},
         catalogue::{EXCEPTION, JUDGEMENT, RUN, attribute},
         export::Telemetry,
-        reason::settle_reason,
         traceparent::TraceParent,
     },
 };
@@ -167,7 +166,7 @@ fn run_attributes(outcome: &Outcome) -> Vec<(String, Value)> {
         let waited = Duration::from_nanos(settlement.waited_ns).as_secs_f64();
         attributes
             .push((attribute::SETTLE_COMPLETE.to_owned(), Value::Bool(settlement.is_whole())));
-        attributes.push(text(attribute::SETTLE_REASON, &settle_reason(settlement)));
+        attributes.push(text(attribute::SETTLE_REASON, &settlement.reason()));
         attributes.push((attribute::SETTLE_WAITED.to_owned(), Value::Double(waited)));
         let spans = i64::try_from(settlement.spans).unwrap_or(i64::MAX);
         attributes.push((attribute::SETTLE_SPANS.to_owned(), Value::Int(spans)));

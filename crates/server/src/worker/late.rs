@@ -142,6 +142,7 @@ async fn listen(worker: Arc<Worker>, late: LateRun, mut ended: oneshot::Receiver
     let WatchEnd { overtaken, seen } = watch.until(end).await;
     worker.shared.learning.note(&project, seen);
     worker.bus.forget(trace);
+    events::run_debug(run, format_args!("late spans are not received any more"));
     drop(listening);
     if let Some(overtaken) = overtaken {
         write(&worker, (run, epoch), &overtaken).await;

@@ -1,6 +1,10 @@
 //! The ports that a worker gives to a run: the database under its lease, the bus, the trigger.
 
-use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::{
+    fmt,
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    time::Duration,
+};
 
 use bus::{Bus, Local, Next};
 use db::{Db, DbError, RunLease};
@@ -29,7 +33,7 @@ use crate::{
     ingest::interests::{Interest, channel},
     plant::{Plant, is_planted},
     subjects,
-    telemetry::{call::Call, spans::RunTrace},
+    telemetry::{call::Call, events, spans::RunTrace},
 };
 
 /// The maximum number of batches between the bus and a run; the bus buffers the rest.
@@ -224,7 +228,13 @@ impl<'a> WorkerPorts<'a> {
         loop {
             let asked = ask(db.clone());
             match watch.db(self.trace.step(step), call, asked).await {
-                Err(error) if error.fault().is_transient() => sleep(RETRY).await,
+                Err(error) if error.fault().is_transient() => {
+                    let (step, fault) = (step.as_str(), error.fault());
+                    self.debug(format_args!(
+                        "{step}: the database cannot be used ({fault:?}), again in {RETRY:?}"
+                    ));
+                    sleep(RETRY).await;
+                }
                 done => return done,
             }
         }
@@ -259,6 +269,7 @@ impl Ports for WorkerPorts<'_> {
             self.listening().interest = Some(interest);
         }
         let mut subscription = self.worker.bus.subscribe(channel, &self.project);
+        self.debug(format_args!("the bus delivers the spans of the trace from now on"));
         let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
         let pump = async move {
             while let Some(bytes) = subscription.next().await {
@@ -310,6 +321,7 @@ impl Ports for WorkerPorts<'_> {
             .await;
         written.map_err(|error| lost(&error))?;
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(*attempt);
+        self.debug(format_args!("the attempt is stored, and the trigger is fired next"));
         self.worker.bus.hint(subjects::run_events(run));
         Ok(())
     }
@@ -341,8 +353,19 @@ impl Ports for WorkerPorts<'_> {
             .insist(Step::Trigger, |db| async move { db.answered(run, epoch, answer, at).await })
             .await;
         written.map_err(|error| lost(&error))?;
+        match answer.status() {
+            Some(status) => {
+                let took = Duration::from_nanos(status.duration_ns);
+                self.debug(format_args!("the answer is stored: {} after {took:?}", status.code));
+            }
+            None => self.debug(format_args!("that there is no answer is stored")),
+        }
         self.worker.bus.hint(subjects::run_events(run));
         Ok(())
+    }
+
+    fn debug(&self, note: fmt::Arguments<'_>) {
+        events::run_debug(self.lease.run, note);
     }
 
     fn tell(&self, event: RunEvent) {

@@ -83,6 +83,7 @@ async fn execute(
     ports: WorkerPorts<'_>,
     mut slot: Slot,
 ) -> Result<Option<LateRun>, LeaseLost> {
+    ports.debug(format_args!("leased with epoch {}", taken.epoch));
     let mut steps = vec![StepTime {
         step: Step::Queue,
         began: taken.accepted_at,
@@ -135,6 +136,7 @@ async fn execute(
     supersede(&mut ended.outcome, ports.provisional());
     let (watch, seen) = (ended.watch.take(), std::mem::take(&mut ended.seen));
     let outcome = record(worker, taken, &ports, ended).await?;
+    ports.debug(format_args!("the verdict is stored: {}", outcome.verdict.as_str()));
     worker.shared.learning.note(&taken.project, seen);
     Ok(LateRun::of(taken, watch, &outcome, ports))
 }

@@ -77,6 +77,7 @@ pub(crate) mod event {
     pub(crate) const EXPORTER_TROUBLE: &str = "qualitytrace.exporter.trouble";
     pub(crate) const EXPORTER_RECOVERED: &str = "qualitytrace.exporter.recovered";
     pub(crate) const RUN_ACCEPTED: &str = "qualitytrace.run.accepted";
+    pub(crate) const RUN_DEBUG: &str = "qualitytrace.run.debug";
     pub(crate) const RUN_ENDED: &str = "qualitytrace.run.ended";
     pub(crate) const RUN_SUPERSEDED: &str = "qualitytrace.run.superseded";
     pub(crate) const RUN_OVERTAKEN: &str = "qualitytrace.run.overtaken";
@@ -422,6 +423,12 @@ pub const EVENTS: &[Event] = &[
         severity: "info",
         attributes: &[attribute::RUN_ID, attribute::PROJECT, attribute::TEST_ID],
         meaning: "A run was accepted, by the API or as a step of a suite.",
+    },
+    Event {
+        name: event::RUN_DEBUG,
+        severity: "debug",
+        attributes: &[attribute::RUN_ID],
+        meaning: "What a run does next and why: its lease, its trigger, its spans, its writes to the database. The body states it.",
     },
     Event {
         name: event::RUN_ENDED,
