@@ -41,6 +41,9 @@ use crate::{
 
 pub use ceiling::child;
 
+/// The faults that mount a disk of their own, which only root may.
+pub const OF_ROOT: &[&str] = &["read-only", "full-disk"];
+
 /// The faults, by their names for `--only`, the quick ones first.
 pub const NAMES: &[&str] = &[
     "later",
