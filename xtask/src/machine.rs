@@ -136,7 +136,7 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn the_cache_is_found_in_the_order_that_the_help_says() {
+    fn the_cache_is_found_in_the_order_of_the_help() {
         let dir = tempfile::tempdir().expect("a temporary folder");
         let dir = dir.path().canonicalize().expect("a real path");
         let at = |name: &str| OsString::from(dir.join(name));

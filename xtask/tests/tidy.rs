@@ -151,6 +151,7 @@ fn types_have_names_of_their_own() {
 #[test]
 fn prose_has_the_words_of_the_field() {
     check(words::check);
+    check(words::functions);
 }
 
 #[test]

@@ -52,7 +52,7 @@ struct DogfoodArgs {
 /// Runs the suite once, or plants faults that it has to find.
 pub async fn run(rest: &[String]) -> Result<Vec<Row>> {
     let binary = Server::binary_beside_this()?;
-    let asked = asked(rest)?;
+    let asked = options(rest)?;
     match &asked.faults {
         Some(only) => faults::measure(&binary.with_file_name(PLANTED), only).await,
         None => once(&binary, &asked).await,
@@ -64,7 +64,7 @@ pub async fn prove() -> Result<Vec<Row>> {
     stability::measure(&Server::binary_beside_this()?).await
 }
 
-fn asked(rest: &[String]) -> Result<DogfoodArgs> {
+fn options(rest: &[String]) -> Result<DogfoodArgs> {
     let mut asked = DogfoodArgs::default();
     let mut rest = rest.iter();
     while let Some(flag) = rest.next() {

@@ -85,7 +85,7 @@ pub async fn measure(arguments: &[String]) -> Result<Vec<Row>> {
     let mut rows = vec![row("our receiver, idle", stand.ours.resident_mb()?, "MB", None)];
     for (way, spans) in [(Way::Grpc, 100), (Way::Grpc, 512), (Way::Http, 100)] {
         let figures = shape(&stand, way, spans, (rounds, time)).await?;
-        rows.extend(told(way, spans, &figures));
+        rows.extend(rendered(way, spans, &figures));
     }
     rows.push(row("our receiver, after it", stand.ours.resident_mb()?, "MB", None));
     stand.ours.finish().await?;
@@ -130,7 +130,7 @@ async fn shape(
     Ok(figures)
 }
 
-fn told(way: Way, spans: usize, figures: &[(IngestSubject, Vec<f64>)]) -> Vec<Row> {
+fn rendered(way: Way, spans: usize, figures: &[(IngestSubject, Vec<f64>)]) -> Vec<Row> {
     let what = match way {
         Way::Grpc => format!("gRPC, {spans} spans"),
         Way::Http => format!("HTTP/1.1, {spans} spans"),

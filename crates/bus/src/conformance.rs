@@ -42,12 +42,12 @@ pub async fn conforms<B: Bus>(facts: Facts, open: impl AsyncFn(Timestamp) -> B) 
     stage.what_one_publisher_publishes_stays_in_order(&bus).await;
     stage.what_a_trace_cannot_hold_is_lost_to_it_alone(&bus).await;
     stage.whole_is_what_was_expected_and_nothing_lost(&bus).await;
-    stage.what_nobody_wants_ages(&bus).await;
+    stage.what_has_no_subscriber_ages(&bus).await;
     stage.hints_reach_those_who_listen(&bus).await;
     let bus = stage.what_was_acknowledged_outlives_the_bus(bus, &open).await;
     stage.a_full_bus_refuses_and_keeps_what_it_has(&bus).await;
-    stage.what_nobody_waits_for_makes_room(&bus).await;
-    stage.a_project_that_has_its_share_holds_up_nobody(&bus).await;
+    stage.what_has_no_subscriber_makes_room(&bus).await;
+    stage.a_project_that_has_its_share_holds_up_no_other(&bus).await;
 }
 
 struct Stage {
@@ -166,7 +166,7 @@ impl Stage {
         assert!(!bus.is_whole(whole), "nothing is known of what was forgotten");
     }
 
-    async fn what_nobody_wants_ages<B: Bus>(&mut self, bus: &B) {
+    async fn what_has_no_subscriber_ages<B: Bus>(&mut self, bus: &B) {
         let (old, subscribed, fresh) = (self.trace(), self.trace(), self.trace());
         self.publish(bus, old, &["a"]).await;
         self.publish(bus, subscribed, &["a"]).await;
@@ -252,7 +252,7 @@ impl Stage {
         bus.forget(first);
     }
 
-    async fn what_nobody_waits_for_makes_room<B: Bus>(&mut self, bus: &B) {
+    async fn what_has_no_subscriber_makes_room<B: Bus>(&mut self, bus: &B) {
         let waiting = self.trace();
         let mut subscription = subscribe(bus, waiting);
         bus.expect(waiting);
@@ -267,7 +267,7 @@ impl Stage {
         bus.forget(waiting);
     }
 
-    async fn a_project_that_has_its_share_holds_up_nobody<B: Bus>(&mut self, bus: &B) {
+    async fn a_project_that_has_its_share_holds_up_no_other<B: Bus>(&mut self, bus: &B) {
         let other = self.trace();
         let name = "other".parse().expect("a name");
         let mut subscription = bus.subscribe(other, &name);

@@ -69,7 +69,7 @@ impl Beside {
         let runners: Vec<_> = self.runners.iter().collect();
         let runner = only(&runners, "quality gate", terminal)?;
         if let Some((file, analyzer)) = analyzer {
-            tell_unasked((file, analyzer), runner.map(|(_, runner)| runner), terminal);
+            report_undeclared((file, analyzer), runner.map(|(_, runner)| runner), terminal);
         }
         Ok(Gates::new(analyzer.map(|(_, it)| it), runner.map(|(_, it)| it)))
     }
@@ -170,7 +170,7 @@ fn only<'a, T>(
 }
 
 /// Prints a note about a minimum score that no gate requires, and about gates that require a disabled analyzer.
-fn tell_unasked(
+fn report_undeclared(
     (file, analyzer): (&Path, &Analyzer),
     runner: Option<&QualityGate>,
     terminal: &Terminal,

@@ -110,7 +110,9 @@ fn main() -> ExitCode {
             let outside = Outside { environment, world, work: work.handle().clone() };
             // Signals and reloads are handled on threads that telemetry never blocks: they are the way to stop the server.
             telemetry::suppress_this_thread();
-            on(calm(), &terminal, |calm| calm.block_on(serve::serve(&args, outside, &terminal)))
+            on(control_runtime(), &terminal, |calm| {
+                calm.block_on(serve::serve(&args, outside, &terminal))
+            })
         }),
         Command::Init(args) => init::init(&args, &terminal),
         Command::New(args) => on(work(), &terminal, |work| {
@@ -203,7 +205,7 @@ fn runtime(name: &str) -> runtime::Builder {
 
 /// Returns the builder of the control runtime. Its threads record no telemetry, so that a full telemetry buffer never blocks
 /// them. It has two threads, so that a large export does not block a probe.
-fn calm() -> runtime::Builder {
+fn control_runtime() -> runtime::Builder {
     let mut builder = runtime("calm");
     builder.worker_threads(2).on_thread_start(telemetry::suppress_this_thread);
     builder

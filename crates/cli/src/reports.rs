@@ -114,7 +114,7 @@ impl<'a> Reports<'a> {
 
     fn take(&mut self, mut told: ReportedOutcome, trace: Option<&Trace>) {
         let secrets = self.terminal.secrets();
-        secrets.hide_all(told.outcome.said_mut());
+        secrets.hide_all(told.outcome.texts_mut());
         let outcome = &told.outcome;
         for target in self.targets.iter().filter(|target| target.file.is_none()) {
             let colour = self.terminal.colour;
@@ -138,7 +138,7 @@ impl<'a> Reports<'a> {
         let (secrets, colour) = (self.terminal.secrets(), self.terminal.colour);
         let Some(told) = self.told.iter_mut().find(|told| told.place == place) else { return };
         told.outcome = outcome;
-        secrets.hide_all(told.outcome.said_mut());
+        secrets.hide_all(told.outcome.texts_mut());
         if let Some(trace) = trace.filter(|_| told.waterfall.is_some()) {
             told.waterfall = Some(Waterfall::of(trace, &told.outcome, &|text| secrets.hide(text)));
         }
@@ -155,7 +155,7 @@ impl<'a> Reports<'a> {
         let Some(told) = self.told.iter_mut().find(is_result) else { return false };
         change(&mut told.outcome);
         told.is_amended = true;
-        self.terminal.secrets().hide_all(told.outcome.said_mut());
+        self.terminal.secrets().hide_all(told.outcome.texts_mut());
         Self::tell_again(&self.targets, &told.outcome, (self.terminal, colour));
         true
     }

@@ -119,7 +119,7 @@ fn no_form_shows_what_is_planted_in_every_text() {
             written.iter().filter(|text| text.contains(BEGINNING)).count()
         };
         assert!(shows(&outcome, &str::to_owned) > FORMATS.len(), "it is planted");
-        secrets.hide_all(outcome.said_mut());
+        secrets.hide_all(outcome.texts_mut());
         assert_eq!(shows(&outcome, &|text| secrets.hide(text).into_owned()), 0, "{outcome:?}");
     }
 }

@@ -52,7 +52,7 @@ pub(crate) async fn send(
     id: String,
     body: Value,
 ) -> io::Result<()> {
-    let mut attributes = told("send", &id);
+    let mut attributes = messaging_attributes("send", &id);
     let size = i64::try_from(body.to_string().len()).unwrap_or(i64::MAX);
     attributes.push(KeyValue::new("messaging.message.body.size", size));
     let span = staff.spans.start(parent, SpanKind::Producer, "send shipments", attributes);
@@ -118,12 +118,16 @@ async fn take(mut stream: TcpStream) -> io::Result<Message> {
 
 async fn consume(staff: &Staff, message: Message) {
     let producer = remote(&Properties(&message.headers));
-    let span = staff.spans.consume(&producer, "process shipments", told("process", &message.id));
+    let span = staff.spans.consume(
+        &producer,
+        "process shipments",
+        messaging_attributes("process", &message.id),
+    );
     shipping::ship(staff, &span.context, &message.body).await;
 }
 
 /// Returns the attributes that the spans of both sides have.
-fn told(operation: &'static str, id: &str) -> Vec<KeyValue> {
+fn messaging_attributes(operation: &'static str, id: &str) -> Vec<KeyValue> {
     vec![
         KeyValue::new("messaging.system", "shop_queue"),
         KeyValue::new("messaging.destination.name", DESTINATION),

@@ -123,7 +123,8 @@ async fn answer(staff: &Staff, request: Request<Incoming>) -> Response<Full<Byte
     let found = route(staff.service.routes(), &head.method, head.uri.path());
     let name = found.as_ref().map_or(head.method.as_str(), |(route, _)| route);
     let parent = remote(&Headers(&head.headers));
-    let mut span = staff.spans.start(&parent, SpanKind::Server, name, asked(&head, name));
+    let mut span =
+        staff.spans.start(&parent, SpanKind::Server, name, server_attributes(&head, name));
     let body = Limited::new(body, BODY_BYTES_MAX).collect().await;
     let reply = match (found, body) {
         (None, _) => Reply::refuse(StatusCode::NOT_FOUND, "there is no such page"),
@@ -140,7 +141,7 @@ async fn answer(staff: &Staff, request: Request<Incoming>) -> Response<Full<Byte
 }
 
 /// Returns the attributes of a SERVER span.
-fn asked(head: &http::request::Parts, name: &str) -> Vec<KeyValue> {
+fn server_attributes(head: &http::request::Parts, name: &str) -> Vec<KeyValue> {
     let text =
         |header| head.headers.get(header).and_then(|value: &HeaderValue| value.to_str().ok());
     let host = text(header::HOST).unwrap_or("localhost");

@@ -131,7 +131,7 @@ impl Secrets {
     /// Returns the response with every secret masked.
     pub fn masked(&self, answer: &Answer) -> Answer {
         let mut answer = answer.clone();
-        self.hide_all(answer.said_mut());
+        self.hide_all(answer.texts_mut());
         answer
     }
 
@@ -141,7 +141,7 @@ impl Secrets {
         if !trace.may_say(is_secret) {
             return Ok(None);
         }
-        trace.retold(|said| self.hide_all(said)).map(Some)
+        trace.with_edited_texts(|said| self.hide_all(said)).map(Some)
     }
 
     /// Whether a text contains a secret.

@@ -24,7 +24,7 @@ pub enum TextMut<'a> {
 
 impl SpanData {
     /// Returns all texts in it.
-    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self {
             id: _,
             parent: _,
@@ -66,7 +66,7 @@ impl SpanData {
 
 impl ResourceData {
     /// Returns all texts in it.
-    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { attributes, dropped_attributes: _, entities, schema_url } = self;
         let mut said = vec![TextMut::Text(schema_url)];
         pairs(attributes, &mut said);
@@ -80,7 +80,7 @@ impl ResourceData {
 
 impl ScopeData {
     /// Returns all texts in it.
-    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { name, version, attributes, dropped_attributes: _, schema_url } = self;
         let mut said: Vec<_> = [name, version, schema_url].map(TextMut::Text).into();
         pairs(attributes, &mut said);
@@ -109,7 +109,7 @@ impl Value {
 
 impl Outcome {
     /// Returns all texts in it.
-    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self {
             run_id: _,
             test,
@@ -132,20 +132,20 @@ impl Outcome {
         for Diagnosis { cause: _, says, spans: _, advice } in diagnoses {
             said.extend([says, advice].map(TextMut::Text));
         }
-        said.extend(answer.iter_mut().flat_map(Answer::said_mut));
-        said.extend(settlement.iter_mut().flat_map(Settlement::said_mut));
+        said.extend(answer.iter_mut().flat_map(Answer::texts_mut));
+        said.extend(settlement.iter_mut().flat_map(Settlement::texts_mut));
         let services = superseded.iter_mut().filter_map(|it| it.service.as_mut());
         said.extend(services.map(TextMut::Text));
-        said.extend(overtaken.iter_mut().flat_map(Overtaken::said_mut));
-        said.extend(judgement.said_mut());
-        said.extend(analysis.iter_mut().flat_map(Analysis::said_mut));
+        said.extend(overtaken.iter_mut().flat_map(Overtaken::texts_mut));
+        said.extend(judgement.texts_mut());
+        said.extend(analysis.iter_mut().flat_map(Analysis::texts_mut));
         said
     }
 }
 
 impl Answer {
     /// Returns all texts in it.
-    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         match self {
             Self::Response(Response { status: _, headers, body, duration_ns: _ }) => {
                 let headers = headers.iter_mut().flat_map(|(name, value)| [name, value]);
@@ -175,7 +175,7 @@ impl Answer {
 
 impl Settlement {
     /// Returns all texts in it.
-    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self {
             unsettled,
             spans: _,
@@ -230,7 +230,7 @@ impl Settlement {
 
 impl Overtaken {
     /// Returns all texts in it.
-    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { verdict: _, spans: _, after_ns: _, service } = self;
         service.iter_mut().map(TextMut::Text).collect()
     }
@@ -238,13 +238,13 @@ impl Overtaken {
 
 impl Judgement {
     /// Returns all texts in it.
-    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { verdict: _, specs, claims, outputs, tree } = self;
         let mut said = Vec::new();
         for SpecJudgement { name, selector, place, verdict: _, matched: _, assertions } in specs {
             said.extend(name.iter_mut().chain([selector]).map(TextMut::Text));
-            said.push(place.said_mut());
-            said.extend(assertions.iter_mut().flat_map(AssertionJudgement::said_mut));
+            said.push(place.texts_mut());
+            said.extend(assertions.iter_mut().flat_map(AssertionJudgement::texts_mut));
         }
         for claim in claims {
             let ClaimJudgement {
@@ -258,8 +258,8 @@ impl Judgement {
                 more_spans: _,
             } = claim;
             said.extend(name.iter_mut().chain([claim]).chain(reason).map(TextMut::Text));
-            said.push(place.said_mut());
-            said.extend(spans.iter_mut().flat_map(SpanEvidence::said_mut));
+            said.push(place.texts_mut());
+            said.extend(spans.iter_mut().flat_map(SpanEvidence::texts_mut));
         }
         for OutputValue { name, value, reason } in outputs {
             said.extend([name].into_iter().chain(value).chain(reason).map(TextMut::Text));
@@ -274,23 +274,23 @@ impl Judgement {
 }
 
 impl AssertionJudgement {
-    fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { assertion, place, verdict: _, decided: _, reason, spans, more_spans: _ } = self;
         let texts = [assertion].into_iter().chain(reason).map(TextMut::Text);
-        let spans = spans.iter_mut().flat_map(SpanEvidence::said_mut);
-        texts.chain([place.said_mut()]).chain(spans).collect()
+        let spans = spans.iter_mut().flat_map(SpanEvidence::texts_mut);
+        texts.chain([place.texts_mut()]).chain(spans).collect()
     }
 }
 
 impl SpanEvidence {
-    fn said_mut(&mut self) -> [TextMut<'_>; 2] {
+    fn texts_mut(&mut self) -> [TextMut<'_>; 2] {
         let Self { span_id: _, name, verdict: _, found } = self;
         [name, found].map(TextMut::Text)
     }
 }
 
 impl Place {
-    fn said_mut(&mut self) -> TextMut<'_> {
+    fn texts_mut(&mut self) -> TextMut<'_> {
         let Self { file, line: _, column: _ } = self;
         TextMut::Text(file)
     }
@@ -298,7 +298,7 @@ impl Place {
 
 impl Analysis {
     /// Returns all texts in it.
-    pub fn said_mut(&mut self) -> Vec<TextMut<'_>> {
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
         let Self { score: _, minimum_score: _, plugins } = self;
         let mut said = Vec::new();
         for PluginAnalysis { id, score: _, rules } in plugins {

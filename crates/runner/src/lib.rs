@@ -230,7 +230,7 @@ async fn trace<P: Ports>(
     steps.add(Step::Settle, began);
     let mut told = settlement.clone();
     let secrets = waiting.judging.resolved.secrets();
-    secrets.hide_all(told.said_mut());
+    secrets.hide_all(told.texts_mut());
     tell(ports, What::Settled(told));
     let trace = gathering.judged()?;
     let judgement = match judgement {

@@ -8,11 +8,11 @@ use model::{Answer, Diagnosis, NoAnswerKind, Settlement, UnsettledReason};
 use crate::diagnosis;
 
 /// The reason of an inconclusive run with a failed command.
-const FAILURE_UNSAID: &str = "the command ended with a code other than 0, and the test does not say whether that is \
+const FAILURE_UNDECLARED: &str = "the command ended with a code other than 0, and the test does not say whether that is \
                               right: correct the command, or assert `response.status`";
 
 /// The same for a call by a further protocol.
-const ERROR_UNSAID: &str = "the system replied with an error, and the test does not say whether that is right: correct \
+const ERROR_UNDECLARED: &str = "the system replied with an error, and the test does not say whether that is right: correct \
                             the request, or assert `response.status`";
 
 /// The reason of a run that its own timeout ended.
@@ -27,9 +27,9 @@ pub(crate) fn reasons(
     diagnoses: &[Diagnosis],
 ) -> Vec<String> {
     let mut reasons = Vec::new();
-    if resolved.is_failure_unsaid(answer) {
+    if resolved.is_failure_undeclared(answer) {
         let is_program = answer.status().is_some_and(|status| status.is_program);
-        reasons.push((if is_program { FAILURE_UNSAID } else { ERROR_UNSAID }).to_owned());
+        reasons.push((if is_program { FAILURE_UNDECLARED } else { ERROR_UNDECLARED }).to_owned());
     }
     if let Answer::NoAnswer(no_answer) = answer {
         reasons.push(no_answer_reason(no_answer.kind).to_owned());
@@ -54,7 +54,7 @@ pub(crate) fn out_of_time(
     diagnoses: &mut Vec<Diagnosis>,
 ) -> Vec<String> {
     diagnoses.retain(|diagnosis| !diagnosis::is_for_want_of_time(diagnosis));
-    let unsaid = resolved.is_failure_unsaid(answer).then_some(FAILURE_UNSAID);
+    let unsaid = resolved.is_failure_undeclared(answer).then_some(FAILURE_UNDECLARED);
     [OUT_OF_TIME].into_iter().chain(unsaid).map(str::to_owned).collect()
 }
 

@@ -71,6 +71,6 @@ pub fn rejudge(again: &RejudgeInput<'_>) -> Result<Outcome, ResolveError> {
         steps: Vec::new(),
         ..recorded.clone()
     };
-    resolved.secrets().hide_all(outcome.said_mut());
+    resolved.secrets().hide_all(outcome.texts_mut());
     Ok(outcome)
 }

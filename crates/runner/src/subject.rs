@@ -164,7 +164,7 @@ impl Subject {
             analysis: judged.analysis.clone(),
             steps,
         };
-        resolved.secrets().hide_all(outcome.said_mut());
+        resolved.secrets().hide_all(outcome.texts_mut());
         // The answer was masked when it arrived.
         outcome.answer = Some((*self.told).clone());
         outcome

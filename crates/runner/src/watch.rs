@@ -251,7 +251,7 @@ impl LateSpanMonitor {
         self.judging()
             .resolved
             .secrets()
-            .hide_all(overtaken.iter_mut().flat_map(Overtaken::said_mut));
+            .hide_all(overtaken.iter_mut().flat_map(Overtaken::texts_mut));
         WatchEnd { seen, overtaken }
     }
 

@@ -94,7 +94,7 @@ pub fn diff(asked: &Shape, found: &Shape) -> Result<Vec<Difference>, TooMuch> {
     if compared.work.is_over() {
         return Err(TooMuch);
     }
-    Ok(compared.told())
+    Ok(compared.into_differences())
 }
 
 /// A node that the other side does not have in this position.
@@ -218,7 +218,7 @@ impl<'a> NodeComparison<'a> {
         }
     }
 
-    fn told(self) -> Vec<Difference> {
+    fn into_differences(self) -> Vec<Difference> {
         let Self { mut differences, missing, extra, .. } = self;
         for (what, under, below) in tops(&missing) {
             differences.push(Difference::Missing { what, under, below });

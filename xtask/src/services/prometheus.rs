@@ -30,19 +30,19 @@ fn install(machine: &Machine) -> Result<ServiceVariables> {
     }
     let programs = ALL.map(|(program, _)| program);
     let bin = cache::install(&machine.cache, KEY, &programs, |part| unpack(machine, part))?;
-    Ok(ALL.iter().map(|(program, variable)| told(variable, &bin.join(program))).collect())
+    Ok(ALL.iter().map(|(program, variable)| variable_of(variable, &bin.join(program))).collect())
 }
 
 fn installed(machine: &Machine) -> Option<ServiceVariables> {
     let bin = machine.cache.join(KEY).join("bin");
     let cached = |program: &str| Some(bin.join(program)).filter(|file| file.is_file());
     let all = |find: &dyn Fn(&str) -> Option<PathBuf>| -> Option<ServiceVariables> {
-        ALL.iter().map(|(program, variable)| Some(told(variable, &find(program)?))).collect()
+        ALL.iter().map(|(program, variable)| Some(variable_of(variable, &find(program)?))).collect()
     };
     all(&|program| machine.in_path(program)).or_else(|| all(&cached))
 }
 
-fn told(variable: &'static str, program: &Path) -> (&'static str, String) {
+fn variable_of(variable: &'static str, program: &Path) -> (&'static str, String) {
     (variable, program.display().to_string())
 }
 

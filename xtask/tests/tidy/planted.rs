@@ -170,6 +170,20 @@ fn formats_that_the_guard_does_not_find() {
 }
 
 #[test]
+fn a_function_that_only_its_author_finds() {
+    let check = |text: &str, expected: &[&str]| {
+        check(words::functions, &[("db", "")], &[("crates/db/src/a.rs", text)], expected);
+    };
+    check(
+        "fn fetch() {}\nfn masked() {}\n#[cfg(test)]\nmod tests {\n    fn it_is_told() {}\n}\n",
+        &[],
+    );
+    let complaint =
+        "crates/db/src/a.rs: `is_told` has `told`: write `reported`, `notified` or `configured`";
+    check("pub(crate) async fn is_told<T>() {}\n", &[complaint]);
+}
+
+#[test]
 fn a_word_that_only_its_author_finds() {
     let check = |path: &str, text: &str, expected: &[&str]| {
         check(words::check, &[("db", "")], &[(path, text)], expected);

@@ -1,6 +1,6 @@
 //! Words that documentation and comments do not use: readers search for the term of the field.
 
-use crate::{WORDS, workspace::Workspace};
+use crate::{WORDS, code::code, workspace::Workspace};
 
 /// Checks comments on lines of their own in Rust files, and pages. Code and quotations may use every word.
 pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
@@ -18,6 +18,27 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
             (!is_code && !is_fence).then_some(line)
         });
         complaints.extend(find(&page.path, prose));
+    }
+    complaints
+}
+
+/// Checks the names of functions, except in tests, whose names are sentences.
+pub(crate) fn functions(workspace: &Workspace) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for one in &workspace.crates {
+        let sources = format!("{}/src/", one.folder);
+        let files = one.files.iter().filter(|file| file.path.starts_with(&sources));
+        for file in files.filter(|file| !file.path.contains("/tests")) {
+            for name in code(&file.body()).split("fn ").skip(1) {
+                let end = name.find(|c: char| !c.is_alphanumeric() && c != '_');
+                let name = &name[..end.unwrap_or(name.len())];
+                let bad = |part: &str| WORDS.iter().find(|(bad, _)| *bad == part);
+                if let Some((word, instead)) = name.split('_').find_map(bad) {
+                    let path = &file.path;
+                    complaints.push(format!("{path}: `{name}` has `{word}`: write {instead}"));
+                }
+            }
+        }
     }
     complaints
 }

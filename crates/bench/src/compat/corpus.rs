@@ -90,7 +90,7 @@ impl Table {
                 self.complaints.push(format!("{name}: compiles and is listed as `{reason}`"));
             }
             (Some(_), Some(reason)) => *self.refused.entry(reason).or_default() += 1,
-            (Some(mistake), None) => self.complaints.push(told(&mistake)),
+            (Some(mistake), None) => self.complaints.push(rendered(&mistake)),
         }
     }
 
@@ -138,7 +138,7 @@ fn compile(name: &str, content: &str) -> (Vec<&'static str>, Option<Diagnostic>)
     (kinds, found.into_iter().find(Diagnostic::is_error))
 }
 
-fn told(mistake: &Diagnostic) -> String {
+fn rendered(mistake: &Diagnostic) -> String {
     let place = mistake.span.map(|span| mistake.text.place(span.start));
     let place = place.map_or(String::new(), |place| format!(":{}:{}", place.line, place.column));
     format!("{}{place}: {}", mistake.text.name(), mistake.message)

@@ -3,7 +3,7 @@
 use model::{AbsentParents, LearnedService};
 
 use super::{
-    lateness::heard_until,
+    lateness::listened_until,
     plan::ExpectedSpan,
     play::{Parent, SimulatedSpan},
     referee::{SettleCase, SettleRule},
@@ -56,7 +56,7 @@ pub(super) struct Excuses<'a, 's> {
     case: &'a SettleCase<'a, 's>,
     there: &'a There<'a, 's>,
     /// Until when the run had to receive spans.
-    heard_until: u64,
+    listened_until: u64,
     /// For how long it had to linger after that.
     linger: u64,
     /// For each missing span its excuse, or the reason why there is none.
@@ -68,9 +68,9 @@ impl<'a, 's> Excuses<'a, 's> {
         // A run waits at most half of the timeout, and concludes nothing after the timeout.
         let timeout = case.script.system.timeout().as_nanos() as u64;
         let linger = case.memory.linger(case.script.test.number).min(timeout / 2);
-        let heard_until = heard_until(case.script, linger.saturating_sub(case.slack));
-        let heard_until = heard_until.min(case.script.played.answer_at + timeout);
-        let mut excuses = Self { case, there, heard_until, linger, missing: Vec::new() };
+        let listened_until = listened_until(case.script, linger.saturating_sub(case.slack));
+        let listened_until = listened_until.min(case.script.played.answer_at + timeout);
+        let mut excuses = Self { case, there, listened_until, linger, missing: Vec::new() };
         let spans = &case.script.played.spans;
         // Callers come before their callees.
         for (number, span) in spans.iter().enumerate() {
@@ -152,10 +152,10 @@ impl<'a, 's> Excuses<'a, 's> {
         if span.trace != 0 {
             return Ok(Why::Untied);
         }
-        if fate.at.is_some_and(|at| at <= self.heard_until) {
+        if fate.at.is_some_and(|at| at <= self.listened_until) {
             let is_fresh = self.case.memory.is_fresh(self.case.script.test.number);
             let rule = if is_fresh { SettleRule::Fresh } else { SettleRule::Shown };
-            let (until, linger) = (self.heard_until / MS, self.linger / MS);
+            let (until, linger) = (self.listened_until / MS, self.linger / MS);
             return broken(rule, format!("to be heard until {until} ms, lingering {linger} ms"));
         }
         match fate.loss {
@@ -169,7 +169,7 @@ impl<'a, 's> Excuses<'a, 's> {
             return broken(SettleRule::Announced, "the system had sent all of it");
         }
         match self.quiet_at(span.process) {
-            None => self.unheard(number),
+            None => self.without_arrival(number),
             Some(quiet_at) if fate.at.is_none_or(|at| at + self.case.slack > quiet_at) => {
                 Ok(Why::Late)
             }
@@ -188,7 +188,7 @@ impl<'a, 's> Excuses<'a, 's> {
         let travel = &self.case.script.travel;
         let is_known = |at: u64| {
             let is_before = at + self.case.slack < self.case.ended.verdict_at;
-            is_before || at < self.heard_until + self.linger.saturating_sub(2 * MS)
+            is_before || at < self.listened_until + self.linger.saturating_sub(2 * MS)
         };
         match travel.fates[number].loss {
             Some(Loss::Elsewhere) => {
@@ -231,7 +231,7 @@ impl<'a, 's> Excuses<'a, 's> {
     }
 
     /// Returns the excuse of a span of a process without arrived spans.
-    fn unheard(&self, number: usize) -> Excuse {
+    fn without_arrival(&self, number: usize) -> Excuse {
         let span = &self.spans()[number];
         let above = match span.parent {
             Parent::Span(parent) | Parent::Lost(parent) => Some(parent),

@@ -42,7 +42,7 @@ pub(super) fn longest_gap(script: &Script<'_>, until: u64) -> u64 {
 }
 
 /// Returns until when a run receives spans that lingers this long after each arrival.
-pub(super) fn heard_until(script: &Script<'_>, linger: u64) -> u64 {
+pub(super) fn listened_until(script: &Script<'_>, linger: u64) -> u64 {
     let heard = arrivals(script).take_while(|it| it.gap + GRAIN <= linger);
     let last = heard.map(|it| it.at).max().unwrap_or_default();
     last.max(script.played.answer_at)

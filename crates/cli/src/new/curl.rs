@@ -185,7 +185,7 @@ impl<'a> Reader<'a> {
                 let value = attached.or_else(|| words.next().cloned());
                 let value = value.ok_or_else(|| CurlError::NoValue(option.to_owned()))?;
                 if !PASSED_OVER_WITH_VALUE.contains(&option) {
-                    return self.said(option, value);
+                    return self.set_option(option, value);
                 }
             }
             option => return Err(CurlError::Unknown(option.to_owned())),
@@ -194,7 +194,7 @@ impl<'a> Reader<'a> {
     }
 
     /// Handles an option with its value.
-    fn said(&mut self, option: &str, value: String) -> Result<(), CurlError> {
+    fn set_option(&mut self, option: &str, value: String) -> Result<(), CurlError> {
         let wrong = |value: String, expected| {
             Err(CurlError::Value { option: option.to_owned(), value, expected })
         };

@@ -110,7 +110,7 @@ fn mark(verdict: Option<Verdict>) -> char {
 mod tests {
     use super::{Trend, line};
 
-    fn told(runs: &[(&str, u64)], flaky: usize) -> String {
+    fn rendered(runs: &[(&str, u64)], flaky: usize) -> String {
         let at = |seconds: u64| format!("2026-01-01T00:00:{seconds:02}Z");
         let last = |(verdict, seconds): &(&str, u64)| {
             let verdict = Some(*verdict).filter(|word| !word.is_empty());
@@ -128,13 +128,13 @@ mod tests {
 
     #[test]
     fn a_trend_is_one_line_the_newest_run_last() {
-        assert_eq!(told(&[], 0), "no runs yet");
+        assert_eq!(rendered(&[], 0), "no runs yet");
         assert_eq!(
-            told(&[("", 0), ("passed", 3), ("failed", 2), ("inconclusive", 1)], 0),
+            rendered(&[("", 0), ("passed", 3), ("failed", 2), ("inconclusive", 1)], 0),
             "?✘✔·  1 passed, 1 failed, 1 inconclusive of 3, median 2 s, last 3 s"
         );
         assert_eq!(
-            told(&[("passed", 1), ("failed", 1), ("passed", 1)], 2),
+            rendered(&[("passed", 1), ("failed", 1), ("passed", 1)], 2),
             "✔✘✔  2 passed, 1 failed of 3, median 2 s, last 1 s, FLAKY: 2 flips on the same revision"
         );
     }

@@ -251,7 +251,7 @@ impl ActiveRound<'_, '_> {
 
     /// Returns the notifier for a run that only waits for spans. There is none with one job, which means one test at a time, with
     /// `--drain`, since a drained command belongs to its test, and for a step of a suite, which keeps its turn.
-    fn told_when_answered(&self, case: usize) -> Option<ResponseNotifier> {
+    fn response_notifier(&self, case: usize) -> Option<ResponseNotifier> {
         let is_in_turn = self.round.jobs() == 1 || self.round.args.system.drain;
         let is_apart = !is_in_turn && !self.schedule.is_step(case);
         is_apart.then(|| ResponseNotifier { case, to: self.answered.0.clone() })
@@ -265,7 +265,7 @@ impl ActiveRound<'_, '_> {
         let folder = args.output.traces.clone();
         let of = &self.schedule.cases()[case];
         let (name, plan) = (of.name.clone(), Arc::clone(&of.test.plan));
-        let answered = self.told_when_answered(case);
+        let answered = self.response_notifier(case);
         let handle = self.running.spawn(async move {
             let line = Line::begin(&name, &terminal, telling);
             let result = session.run(&plan, &vars, &line, answered).await;

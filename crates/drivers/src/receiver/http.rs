@@ -70,7 +70,7 @@ async fn export<S: Sink>(
     request: Request<Incoming>,
 ) -> Result<(Signal, PartialSuccess), ExportError> {
     let bytes_max = intake.message_bytes_max;
-    let ExportHead { signal, form, packing } = match asked(form, &request) {
+    let ExportHead { signal, form, packing } = match export_head(form, &request) {
         Ok(asked) => asked,
         Err(error) => {
             // The body is read anyway; otherwise the connection could not be reused.
@@ -95,7 +95,7 @@ async fn export<S: Sink>(
     intake.in_time(work).await
 }
 
-fn asked(form: Option<Form>, request: &Request<Incoming>) -> Result<ExportHead, ExportError> {
+fn export_head(form: Option<Form>, request: &Request<Incoming>) -> Result<ExportHead, ExportError> {
     let headers = request.headers();
     if grpc::is_call(headers) {
         return Err(ExportError::GrpcVersion);

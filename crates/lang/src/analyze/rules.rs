@@ -66,17 +66,17 @@ pub const RULES: &[RuleInfo] = &[
     counted("standards", "required-attributes", 25, "a span has the attributes that the conventions require", standards::required_attributes),
     counted("standards", "attribute-naming", 25, "the name of an attribute has a namespace and only small letters, digits and `_`", standards::attribute_naming),
     counted("standards", "no-empty-attributes", 25, "an attribute has a value", standards::no_empty_attributes),
-    told("standards", "low-cardinality-names", 25, "the name of a span holds no id, address or query", cardinality::low_cardinality_names),
+    rule("standards", "low-cardinality-names", 25, "the name of a span holds no id, address or query", cardinality::low_cardinality_names),
     counted("common", "prefer-dns", 100, "a peer is called by its name, not by its IP address", dns::prefer_dns),
     counted("security", "secure-https-protocol", 30, "HTTP goes over TLS", security::secure_https_protocol),
     counted("security", "no-api-key-leak", 70, "no span holds an `authorization` or `x-api-key` header", security::no_api_key_leak),
-    told("security", "no-secrets", 100, "no attribute holds a password, token, key or card number", security::no_secrets),
-    told("structure", "no-orphans", 40, "the parent of each span is in the trace", structure::no_orphans).reading(Reads::Relations),
-    told("structure", "unique-span-ids", 20, "no two different spans have one id", structure::unique_span_ids).reading(Reads::Ids),
-    told("structure", "clock-skew", 20, "a span lies within its parent, as far as clocks can tell", structure::clock_skew).reading(Reads::Relations),
-    told("structure", "server-side", 20, "a call to a service that is in the trace has its server's span", structure::server_side).reading(Reads::Relations),
-    told("repetition", "repeated-statements", 50, "one request runs no statement again and again", repetition::repeated_statements).reading(Reads::Relations),
-    told("repetition", "repeated-calls", 50, "one request makes no outgoing call again and again", repetition::repeated_calls).reading(Reads::Relations),
+    rule("security", "no-secrets", 100, "no attribute holds a password, token, key or card number", security::no_secrets),
+    rule("structure", "no-orphans", 40, "the parent of each span is in the trace", structure::no_orphans).reading(Reads::Relations),
+    rule("structure", "unique-span-ids", 20, "no two different spans have one id", structure::unique_span_ids).reading(Reads::Ids),
+    rule("structure", "clock-skew", 20, "a span lies within its parent, as far as clocks can tell", structure::clock_skew).reading(Reads::Relations),
+    rule("structure", "server-side", 20, "a call to a service that is in the trace has its server's span", structure::server_side).reading(Reads::Relations),
+    rule("repetition", "repeated-statements", 50, "one request runs no statement again and again", repetition::repeated_statements).reading(Reads::Relations),
+    rule("repetition", "repeated-calls", 50, "one request makes no outgoing call again and again", repetition::repeated_calls).reading(Reads::Relations),
 ];
 
 const fn counted(
@@ -89,7 +89,7 @@ const fn counted(
     RuleInfo { plugin, id, weight, level: Level::Error, about, check, reads: Reads::EachSpan }
 }
 
-const fn told(
+const fn rule(
     plugin: &'static str,
     id: &'static str,
     weight: u32,

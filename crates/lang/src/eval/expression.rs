@@ -408,7 +408,7 @@ mod tests {
     use super::{Lack, Trend, Values, constant};
     use crate::syntax::parse;
 
-    fn told(source: &str) -> String {
+    fn rendered(source: &str) -> String {
         let parsed = parse::value(source);
         let Some(expr) = parsed.tree else { return format!("refused: {:?}", parsed.mistakes) };
         match constant(&expr) {
@@ -487,7 +487,7 @@ mod tests {
             ("\"${1 / 0}\"", "! division by zero"),
             ("\"${'a'}\" + 1", "! only numbers and durations can be calculated with"),
         ] {
-            assert_eq!(told(source), expected, "{source}");
+            assert_eq!(rendered(source), expected, "{source}");
         }
     }
 

@@ -164,7 +164,7 @@ fn describe<'a>(condition: &'a Expr, missed: &Bits, world: &EvalContext<'a>) -> 
         1 => "1 span matches".to_owned(),
         _ => format!("{count} spans match"),
     };
-    let Some((value, property)) = asked(condition) else {
+    let Some((value, property)) = queried_property(condition) else {
         let written = print::expression(condition);
         return format!("{matching} all but `{}`", shorten(&written));
     };
@@ -210,11 +210,11 @@ fn describe<'a>(condition: &'a Expr, missed: &Bits, world: &EvalContext<'a>) -> 
 }
 
 /// Returns the property that a condition queries.
-fn asked(condition: &Expr) -> Option<(&Expr, &Property)> {
+fn queried_property(condition: &Expr) -> Option<(&Expr, &Property)> {
     let value = match &condition.kind {
         ExprKind::Compare { left, .. } => left,
         ExprKind::Between { value, .. } | ExprKind::Exists { value, .. } => value,
-        ExprKind::Not(inner) => return asked(inner),
+        ExprKind::Not(inner) => return queried_property(inner),
         _ => return None,
     };
     match &value.kind {

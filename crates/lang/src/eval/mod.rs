@@ -6,7 +6,6 @@
 //! many selectors have on single spans are evaluated in one pass over the spans (`index`).
 
 pub(crate) mod aggregate;
-pub(crate) mod asked;
 mod atom;
 pub(crate) mod bits;
 pub(crate) mod clocks;
@@ -28,6 +27,7 @@ mod memo;
 pub(crate) mod misses;
 mod pass;
 mod patterns;
+pub(crate) mod queried;
 pub(crate) mod relation;
 mod renamed;
 mod response;

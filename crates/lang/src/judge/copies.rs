@@ -19,7 +19,7 @@ use model::{
 use super::{Evidence, StepOutput, judge_reading, over_all, parts, seen, take_outputs, together};
 use crate::{
     eval::{
-        asked::{asked_by, asked_within},
+        queried::{queried_by, queried_within},
         world::EvalContext,
     },
     plan::ResolvedPlan,
@@ -116,7 +116,7 @@ impl<'a> Copies<'a> {
     fn of(resolved: &ResolvedPlan, evidence: &Evidence<'_>, trace: &'a Trace) -> Self {
         let world = EvalContext::new(trace, evidence.trigger, None);
         let trigger = world.trigger().map(|place| world.span_at(place).id());
-        let asked = asked(resolved);
+        let asked = queried_properties(resolved);
         let mut kinds: BTreeMap<SpanIx, Vec<SpanIx>> = BTreeMap::new();
         let mut alike = HashSet::new();
         for copy in trace.conflicts().iter().map(|copy| trace.span(*copy)) {
@@ -228,11 +228,11 @@ fn statements(judgement: &mut Judgement) -> Vec<Statement<'_>> {
 }
 
 /// Returns the properties that the test queries, each once.
-fn asked(resolved: &ResolvedPlan) -> Vec<&Property> {
+fn queried_properties(resolved: &ResolvedPlan) -> Vec<&Property> {
     let (expressions, selectors) = parts(resolved);
     let mut found = Vec::new();
-    expressions.into_iter().for_each(|expression| asked_by(expression, &mut found));
-    selectors.into_iter().for_each(|selector| asked_within(selector, &mut found));
+    expressions.into_iter().for_each(|expression| queried_by(expression, &mut found));
+    selectors.into_iter().for_each(|selector| queried_within(selector, &mut found));
     let mut asked: Vec<&Property> = Vec::new();
     for property in found {
         if !asked.contains(&property) {

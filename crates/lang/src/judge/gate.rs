@@ -37,7 +37,7 @@ pub(super) fn judge(resolved: &ResolvedPlan, evidence: &Evidence<'_>, judgement:
         judgement.verdict = Verdict::over([judgement.verdict, claim.verdict]);
         judgement.claims.push(claim);
     }
-    resolved.secrets.hide_all(judgement.said_mut());
+    resolved.secrets.hide_all(judgement.texts_mut());
 }
 
 /// Analyzes the trace of a run. Returns `None` if the plan requests no analysis, or if there is no trace to evaluate.
@@ -45,7 +45,7 @@ pub fn analysis(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Option<Anal
     let AnalysisMode::By(rules) = &resolved.gates.analysis else { return None };
     let trace = evidence.trace.filter(|_| seen(resolved, evidence).is_known())?;
     let mut analysis = analyze(trace, rules);
-    resolved.secrets.hide_all(analysis.said_mut());
+    resolved.secrets.hide_all(analysis.texts_mut());
     Some(analysis)
 }
 

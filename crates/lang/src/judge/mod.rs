@@ -133,7 +133,7 @@ fn judge_reading(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement 
         None => Vec::new(),
     };
     let mut judgement = Judgement { verdict, specs, claims, outputs, tree };
-    resolved.secrets.hide_all(judgement.said_mut());
+    resolved.secrets.hide_all(judgement.texts_mut());
     judgement
 }
 
@@ -195,7 +195,7 @@ fn take_outputs(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Vec<StepOut
 impl ResolvedPlan {
     /// Whether the trigger failed and no statement of the test refers to the response: it is then unknown
     /// whether the failure is expected.
-    pub fn is_failure_unsaid(&self, answer: &Answer) -> bool {
+    pub fn is_failure_undeclared(&self, answer: &Answer) -> bool {
         let assertions = self.specs.iter().flat_map(|spec| &spec.assertions);
         let mut statements = assertions.chain(self.claims.iter().map(|claim| &claim.claim));
         answer.is_failure() && !statements.any(|written| speaks_of_response(&written.meaning))
@@ -231,7 +231,7 @@ fn over_all(
     evidence: &Evidence<'_>,
     seen: &TraceKnowledge,
 ) -> Verdict {
-    let is_open = |answer: &Answer| !answer.is_answered() || resolved.is_failure_unsaid(answer);
+    let is_open = |answer: &Answer| !answer.is_answered() || resolved.is_failure_undeclared(answer);
     let is_silent = resolved.specs.is_empty() && resolved.claims.is_empty();
     let is_unknown = is_silent && !matches!(seen, TraceKnowledge::Whole | TraceKnowledge::NotAsked);
     let is_missing = !resolved.expect.is_empty() && evidence.settlement.is_some_and(lacks_expected);

@@ -215,7 +215,7 @@ impl Filler<'_> {
         let auth = match auth {
             None => None,
             Some(Auth::ApiKey { key, value, place: KeyPlace::Query }) => {
-                let (key, (value, is_secret)) = (self.text(key)?, self.told(value)?);
+                let (key, (value, is_secret)) = (self.text(key)?, self.fill(value)?);
                 self.note(is_secret, &escaped(&value));
                 let url = with_query(&url, &key, &value);
                 return Ok(RequestHead { url, headers, auth: None });
@@ -224,7 +224,7 @@ impl Filler<'_> {
                 Some(checked(self.text(key)?, self.text(value)?, &key.place)?)
             }
             Some(Auth::Basic { username, password }) => {
-                let (user, password_told) = (self.told(username)?, self.told(password)?);
+                let (user, password_told) = (self.fill(username)?, self.fill(password)?);
                 let pair = STANDARD.encode(format!("{}:{}", user.0, password_told.0));
                 self.note(user.1 || password_told.1, &pair);
                 authorization(format!("Basic {pair}"), &username.place)?
@@ -354,11 +354,11 @@ impl Filler<'_> {
     }
 
     fn text(&mut self, open: &OpenText) -> Result<String, ResolveError> {
-        Ok(self.told(open)?.0)
+        Ok(self.fill(open)?.0)
     }
 
     /// Fills in a text. Also returns whether it contains a secret.
-    fn told(&mut self, open: &OpenText) -> Result<(String, bool), ResolveError> {
+    fn fill(&mut self, open: &OpenText) -> Result<(String, bool), ResolveError> {
         self.pieces(&open.template, &open.pieces)
     }
 

@@ -82,19 +82,20 @@ impl Trace {
     }
 
     /// Returns a copy of the trace with its texts edited by `tell`.
-    pub fn retold(&self, tell: impl Fn(Vec<TextMut<'_>>)) -> Result<Self, TraceFull> {
-        let mut retold = Self::new(self.id());
+    pub fn with_edited_texts(&self, tell: impl Fn(Vec<TextMut<'_>>)) -> Result<Self, TraceFull> {
+        let mut with_edited_texts = Self::new(self.id());
         for span in self.spans() {
             let mut resource = span.resource().to_data();
             let mut scope = span.scope().to_data();
             let mut data = span.to_data();
-            tell(resource.said_mut());
-            tell(scope.said_mut());
-            tell(data.said_mut());
-            let (resource, scope) = (retold.resource(resource)?, retold.scope(scope)?);
-            retold.push(resource, scope, data)?;
+            tell(resource.texts_mut());
+            tell(scope.texts_mut());
+            tell(data.texts_mut());
+            let (resource, scope) =
+                (with_edited_texts.resource(resource)?, with_edited_texts.scope(scope)?);
+            with_edited_texts.push(resource, scope, data)?;
         }
-        Ok(retold)
+        Ok(with_edited_texts)
     }
 
     /// Returns the trace with only these spans.

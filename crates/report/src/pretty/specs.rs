@@ -19,7 +19,7 @@ const SPAN_ID_COLUMNS: usize = 16;
 /// Writes the specs: all of them if everything holds, else those that do not.
 pub(super) fn specs(page: &mut Page, outcome: &Outcome) {
     let mut specs: Vec<&SpecJudgement> = outcome.judgement.specs.iter().collect();
-    specs.retain(|spec| is_told(outcome, spec.verdict));
+    specs.retain(|spec| is_shown(outcome, spec.verdict));
     specs.sort_by_key(|spec| urgency(spec.verdict));
     for spec in specs {
         page.gap();
@@ -34,7 +34,7 @@ pub(super) fn specs(page: &mut Page, outcome: &Outcome) {
 /// Writes the claims: all of them if everything holds, else those that do not.
 pub(super) fn claims(page: &mut Page, outcome: &Outcome) {
     let mut claims: Vec<Point<'_>> = outcome.judgement.claims.iter().map(of_claim).collect();
-    claims.retain(|claim| is_told(outcome, claim.verdict));
+    claims.retain(|claim| is_shown(outcome, claim.verdict));
     if claims.is_empty() {
         return;
     }
@@ -49,10 +49,10 @@ pub(super) fn claims(page: &mut Page, outcome: &Outcome) {
 /// Writes the specs and claims that were not written above, one line each.
 pub(super) fn what_holds(page: &mut Page, outcome: &Outcome) {
     let judgement = &outcome.judgement;
-    let specs = judgement.specs.iter().filter(|spec| !is_told(outcome, spec.verdict));
+    let specs = judgement.specs.iter().filter(|spec| !is_shown(outcome, spec.verdict));
     let specs: Vec<&SpecJudgement> = specs.collect();
     let mut claims: Vec<Point<'_>> = judgement.claims.iter().map(of_claim).collect();
-    claims.retain(|claim| !is_told(outcome, claim.verdict));
+    claims.retain(|claim| !is_shown(outcome, claim.verdict));
     if specs.is_empty() && claims.is_empty() {
         return;
     }
@@ -67,7 +67,7 @@ pub(super) fn what_holds(page: &mut Page, outcome: &Outcome) {
 }
 
 /// Whether this verdict is written at the top: a check that holds beside one that does not is written further below.
-fn is_told(outcome: &Outcome, verdict: Verdict) -> bool {
+fn is_shown(outcome: &Outcome, verdict: Verdict) -> bool {
     outcome.verdict == Verdict::Passed || verdict != Verdict::Passed
 }
 

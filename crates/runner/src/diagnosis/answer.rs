@@ -12,7 +12,7 @@ const SAMPLED: u8 = 1;
 
 /// Returns the diagnosis from the response's trace context, if that explains why no span arrived.
 pub(super) fn cause(case: &Case<'_>) -> Option<Diagnosis> {
-    let (header, trace_id, _) = told(case)?;
+    let (header, trace_id, _) = trace_header(case)?;
     if trace_id == case.fired.attempt.trace_id {
         return not_sampled(case);
     }
@@ -28,7 +28,7 @@ pub(super) fn cause(case: &Case<'_>) -> Option<Diagnosis> {
 
 /// Returns a diagnosis if the response states that the system has our trace and does not sample it.
 pub(super) fn not_sampled(case: &Case<'_>) -> Option<Diagnosis> {
-    let (header, trace_id, flags) = told(case)?;
+    let (header, trace_id, flags) = trace_header(case)?;
     let is_dropped = trace_id == case.fired.attempt.trace_id && flags & SAMPLED == 0;
     is_dropped.then(|| {
         diagnosis(
@@ -45,7 +45,7 @@ pub(super) fn not_sampled(case: &Case<'_>) -> Option<Diagnosis> {
 }
 
 /// Returns the response header that names the trace, its trace id and its trace flags.
-fn told(case: &Case<'_>) -> Option<(&'static str, TraceId, u8)> {
+fn trace_header(case: &Case<'_>) -> Option<(&'static str, TraceId, u8)> {
     let headers = &case.fired.answer.response()?.headers;
     HEADERS.into_iter().find_map(|header| {
         let (_, value) = headers.iter().find(|(name, _)| name.eq_ignore_ascii_case(header))?;

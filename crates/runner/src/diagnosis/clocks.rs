@@ -32,7 +32,7 @@ pub(super) struct Skew<'a> {
 
 /// Returns the diagnoses of clock skew.
 pub(super) fn causes(skews: Vec<Skew<'_>>) -> Vec<Diagnosis> {
-    skews.into_iter().take(NAMED_MAX).map(told).collect()
+    skews.into_iter().take(NAMED_MAX).map(diagnosis_of).collect()
 }
 
 /// Returns the processes with a skewed clock, the largest skew first.
@@ -59,7 +59,7 @@ pub(super) fn skews<'a>(case: &Case<'a>) -> Vec<Skew<'a>> {
     worst
 }
 
-fn told(skew: Skew<'_>) -> Diagnosis {
+fn diagnosis_of(skew: Skew<'_>) -> Diagnosis {
     let Skew { span, by, way, whose, shows } = skew;
     diagnosis(
         Cause::ClockSkew,

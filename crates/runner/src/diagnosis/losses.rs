@@ -12,17 +12,17 @@ use super::{
 pub(super) fn rejected(case: &Case<'_>) -> Option<Diagnosis> {
     rejected_since(case).or_else(|| {
         let refusals: Vec<&Refusal> = case.seen?.refusals.iter().collect();
-        told(&refusals, "before this run began")
+        diagnosis_of(&refusals, "before this run began")
     })
 }
 
 /// Reports requests that were refused since this run began.
 pub(super) fn rejected_since(case: &Case<'_>) -> Option<Diagnosis> {
     let refusals = case.seen?.refusals.iter().filter(|refusal| refusal.at >= case.fired.began);
-    told(&refusals.collect::<Vec<_>>(), "since this run began")
+    diagnosis_of(&refusals.collect::<Vec<_>>(), "since this run began")
 }
 
-fn told(refusals: &[&Refusal], when: &str) -> Option<Diagnosis> {
+fn diagnosis_of(refusals: &[&Refusal], when: &str) -> Option<Diagnosis> {
     let mut each: Vec<&str> = Vec::new();
     for refusal in refusals.iter().rev() {
         if !each.contains(&refusal.what.as_str()) && each.len() < NAMED_MAX {

@@ -28,7 +28,7 @@ pub(super) fn causes(case: &Case<'_>, skews: &[Skew<'_>]) -> Vec<Diagnosis> {
     for process in loud {
         match unmarked(case, process) {
             Some(span) => found.push(ignoring(process, span)),
-            None => others.push(told(case, process)),
+            None => others.push(diagnosis_of(case, process)),
         }
     }
     found.append(&mut others);
@@ -58,7 +58,7 @@ fn ignoring(process: &ProcessQuiet, span: Span<'_>) -> Diagnosis {
     )
 }
 
-fn told(case: &Case<'_>, process: &ProcessQuiet) -> Diagnosis {
+fn diagnosis_of(case: &Case<'_>, process: &ProcessQuiet) -> Diagnosis {
     let (because, advice) = match process.because {
         Because::Unknown => (
             "nothing is known of how long it keeps its spans",

@@ -224,7 +224,7 @@ async fn read(
     asked: &ReadQuery,
     id: &TestId,
 ) -> Result<Response, Problem> {
-    let form = AnswerFormat::asked(&heard.headers)?;
+    let form = AnswerFormat::accepted(&heard.headers)?;
     let RequestContext { app, context, .. } = heard;
     let stored = app.db.document(&asked.project, kind, id, asked.version);
     let stored = app.watch.db(*context, Call("SELECT", "documents"), stored).await?;

@@ -33,7 +33,7 @@ pub(super) enum AnswerFormat {
 
 impl AnswerFormat {
     /// Returns the format that the `Accept` header prefers: JSON unless YAML has a higher quality.
-    pub(super) fn asked(headers: &HeaderMap) -> Result<Self, Problem> {
+    pub(super) fn accepted(headers: &HeaderMap) -> Result<Self, Problem> {
         let mut best: Option<(Self, f32)> = None;
         let mut is_any = true;
         for value in headers.get_all(header::ACCEPT) {

@@ -212,10 +212,10 @@ pub(super) async fn trend(
             return Err(Problem::new(Fault::Missing, format!("there is no test `{test}`")));
         }
     }
-    Ok(Json(told(runs)))
+    Ok(Json(trend_of(runs)))
 }
 
-fn told(runs: Vec<ListedRun>) -> Trend {
+fn trend_of(runs: Vec<ListedRun>) -> Trend {
     let ended: Vec<&ListedRun> = runs.iter().filter(|run| run.verdict.is_some()).collect();
     let count = |verdict| ended.iter().filter(|run| run.verdict == Some(verdict)).count();
     let is_flip = |pair: &&[&ListedRun]| {

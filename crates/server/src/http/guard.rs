@@ -74,7 +74,11 @@ pub(crate) async fn known(State(app): State<App>, request: Request, next: Next) 
 }
 
 /// Admits authorized requests to calm routes, on the control runtime.
-pub(crate) async fn known_calmly(State(app): State<App>, request: Request, next: Next) -> Response {
+pub(crate) async fn known_on_control(
+    State(app): State<App>,
+    request: Request,
+    next: Next,
+) -> Response {
     let db = app.calm_db.clone();
     admit(&app, &db, request, next).await.unwrap_or_else(|response| response)
 }

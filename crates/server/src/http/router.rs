@@ -42,7 +42,7 @@ pub(crate) fn router(routes: Routes, app: App) -> Router {
         // The end of a span may block, so all of this runs apart from the probes.
         .layer(middleware::from_fn_with_state(app.clone(), on_work));
     let control =
-        routes.control.layer(middleware::from_fn_with_state(app.clone(), guard::known_calmly));
+        routes.control.layer(middleware::from_fn_with_state(app.clone(), guard::known_on_control));
     routes
         .probes
         .merge(control)

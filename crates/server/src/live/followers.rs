@@ -107,13 +107,13 @@ impl Followers {
         loop {
             tokio::select! {
                 () = self.stop.cancelled() => return,
-                Some(subject) = hints.next() => self.hear(&subject),
+                Some(subject) = hints.next() => self.wake_followers(&subject),
                 _ = poll.tick() => self.look(&db).await,
             }
         }
     }
 
-    fn hear(&self, subject: &Subject) {
+    fn wake_followers(&self, subject: &Subject) {
         if let Some(news) =
             subjects::run_with_news(subject).and_then(|run| self.runs().get(&run).cloned())
         {
@@ -214,16 +214,16 @@ mod tests {
         let mut second = followers.follow(one);
         let mut third = followers.follow(other);
         for subject in [subjects::run_events(one), subjects::run_news(one)] {
-            followers.hear(&subject);
+            followers.wake_followers(&subject);
             first.news(0).await;
             second.news(3).await;
         }
         assert!(is_quiet(&mut third, 0).await, "it was not about its run");
-        followers.hear(&subjects::run_stopped(other));
-        followers.hear(&subjects::runs_waiting());
+        followers.wake_followers(&subjects::run_stopped(other));
+        followers.wake_followers(&subjects::runs_waiting());
         assert!(is_quiet(&mut third, 0).await, "these are for workers");
         drop(first);
-        followers.hear(&subjects::run_events(one));
+        followers.wake_followers(&subjects::run_events(one));
         second.news(3).await;
         drop((second, third));
         assert!(followers.runs().is_empty());

@@ -109,7 +109,7 @@ impl OwnMetrics {
     }
 
     /// Counts a database statement.
-    pub(crate) fn asked(&self, call: Call, took: Duration, error: Option<&'static str>) {
+    pub(crate) fn count_statement(&self, call: Call, took: Duration, error: Option<&'static str>) {
         let Call(operation, table) = call;
         let mut attributes = vec![
             KeyValue::new(attribute::DB_SYSTEM, "postgresql"),

@@ -244,7 +244,7 @@ pub(crate) struct DbSpan {
 
 /// Exports the span of a statement, named by the stable semantic conventions. It holds no values and no SQL.
 pub(crate) fn send_db(telemetry: &Telemetry, db: &DbSpan) {
-    telemetry.metrics().asked(db.call, db.ended.max(db.began).since(db.began), db.error);
+    telemetry.metrics().count_statement(db.call, db.ended.max(db.began).since(db.began), db.error);
     let Call(operation, table) = db.call;
     let mut span = SpanData::new(db.id, Some(db.within.span_id), format!("{operation} {table}"));
     span.kind = Kind::Client;

@@ -169,9 +169,9 @@ impl Worker {
             if subject.0.starts_with(subjects::RUN_EVENTS) {
                 continue;
             }
-            self.hear(&subject);
+            self.check_stop(&subject);
             while let Some(subject) = at_once(hints.next()).await {
-                self.hear(&subject);
+                self.check_stop(&subject);
             }
             return;
         }
@@ -179,7 +179,7 @@ impl Worker {
     }
 
     /// Checks the row of a run for which a stop was requested.
-    fn hear(&self, subject: &bus::Subject) {
+    fn check_stop(&self, subject: &bus::Subject) {
         let run =
             subject.0.strip_prefix(subjects::RUN_STOPPED).and_then(|id| id.parse::<RunId>().ok());
         if let Some(run) = run {

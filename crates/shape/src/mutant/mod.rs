@@ -80,7 +80,7 @@ pub fn mutants(trace: &Trace, attributes: &Keep, most: usize, except: Option<Spa
     for (place, label) in names {
         let span = tree.order()[place];
         for operator in operators(trace, &tree, place, attributes) {
-            let says = says(trace, span, &operator);
+            let says = description(trace, span, &operator);
             list.push(Mutant { id: format!("{operator}:{label}"), operator, span, says });
         }
     }
@@ -135,7 +135,7 @@ fn elsewhere(trace: &Trace, tree: &Tree, place: usize) -> Option<SpanId> {
     tree.parent_at(parent).or_else(beside).map(id)
 }
 
-fn says(trace: &Trace, span: SpanIx, operator: &Operator) -> String {
+fn description(trace: &Trace, span: SpanIx, operator: &Operator) -> String {
     let named = |span| name(&What::Span(head(span, &Keep::none(), false)));
     let what = named(trace.span(span));
     match operator {

@@ -56,7 +56,7 @@ impl Alarm {
     }
 
     /// Returns whether the last report was that it began.
-    pub(super) fn is_told(&self) -> bool {
+    pub(super) fn is_reported(&self) -> bool {
         self.is_said
     }
 
@@ -77,7 +77,7 @@ mod tests {
 
     /// Observes a condition every second, and returns each report with its time.
     #[expect(clippy::disallowed_methods, reason = "a moment to count from")]
-    fn heard(calm: u64, seconds: u64, is_on: impl Fn(u64) -> bool) -> Vec<(u64, Say)> {
+    fn reports(calm: u64, seconds: u64, is_on: impl Fn(u64) -> bool) -> Vec<(u64, Say)> {
         let (begin, mut alarm) = (Instant::now(), Alarm::over_after(Duration::from_secs(calm)));
         let observe = |second| {
             let said = alarm.observe(begin + Duration::from_secs(second), is_on(second));
@@ -89,11 +89,11 @@ mod tests {
     #[test]
     fn what_begins_and_ends_is_said_once_each() {
         let once = [(10, Say::Began { times: 1 }), (25, Say::Over)];
-        assert_eq!(heard(5, 600, |second| (10..20).contains(&second)), once);
-        assert_eq!(heard(0, 600, |_| false), []);
-        assert_eq!(heard(0, 600, |_| true), [(0, Say::Began { times: 1 })]);
+        assert_eq!(reports(5, 600, |second| (10..20).contains(&second)), once);
+        assert_eq!(reports(0, 600, |_| false), []);
+        assert_eq!(reports(0, 600, |_| true), [(0, Say::Began { times: 1 })]);
         // Later it is reported again.
-        let twice = heard(0, 600, |second| second % 300 < 50);
+        let twice = reports(0, 600, |second| second % 300 < 50);
         let (began, over) = (Say::Began { times: 1 }, Say::Over);
         assert_eq!(twice, [(0, began), (50, over), (300, began), (350, over)]);
     }
@@ -101,7 +101,7 @@ mod tests {
     #[test]
     fn what_comes_and_goes_is_said_at_most_once_a_minute() {
         // Ten seconds on, ten off, for ten minutes, then quiet.
-        let said = heard(0, 1200, |second| second < 600 && second % 20 < 10);
+        let said = reports(0, 1200, |second| second < 600 && second % 20 < 10);
         let [first, end, again, over] = said[..] else { panic!("{said:?}") };
         assert_eq!([first, end], [(0, Say::Began { times: 1 }), (10, Say::Over)]);
         assert_eq!(again, (80, Say::Began { times: 4 }));

@@ -56,8 +56,8 @@ impl SignalWatch {
     }
 
     /// Returns whether delivery fails, and the failure was reported.
-    pub(super) fn is_told(&self) -> bool {
-        self.is_failing() && self.alarm.is_told()
+    pub(super) fn is_reported(&self) -> bool {
+        self.is_failing() && self.alarm.is_reported()
     }
 
     pub(super) fn failing_for(&self, now: Instant) -> Option<Duration> {
@@ -84,7 +84,7 @@ impl SignalWatch {
             self.beside = Some(snapshot.now);
         }
         let is_alone = self.beside.is_none_or(|last| snapshot.now >= last + FAILING_AFTER);
-        let is_on = self.failing.is_some() && (is_alone && !is_early || self.alarm.is_told());
+        let is_on = self.failing.is_some() && (is_alone && !is_early || self.alarm.is_reported());
         match self.alarm.observe(snapshot.now, is_on)? {
             Say::Began { times } => Some((false, self.failing_words(snapshot, times))),
             Say::Over => {

@@ -98,7 +98,7 @@ impl ExporterWatch {
         let mut lines = Vec::new();
         for at in 0..self.signals.len() {
             let is_beside =
-                (0..self.signals.len()).any(|it| it != at && self.signals[it].is_told());
+                (0..self.signals.len()).any(|it| it != at && self.signals[it].is_reported());
             let kind = self.signals[at].failure_kind(snapshot);
             let is_early = self.reported.as_ref().is_some_and(|(last, reported)| {
                 snapshot.now < *last + AGAIN_AFTER && *reported == kind
@@ -123,7 +123,7 @@ impl ExporterWatch {
     }
 
     fn filling(&mut self, snapshot: &Snapshot) -> Option<(bool, String)> {
-        let least = if self.filling.is_told() { FILLED } else { FILLING };
+        let least = if self.filling.is_reported() { FILLED } else { FILLING };
         let percent = (snapshot.buffer * 100.0).floor();
         let what =
             if snapshot.lossy { "what comes is dropped" } else { "threads that end a span wait" };

@@ -108,7 +108,7 @@ async fn held(transport: Transport, reply: Reply, word: &'static str) -> Result<
     fault.promise(trouble.contains(word), || format!("the trouble names {word}: {trouble}"));
     // The second attempt, which is not reported again.
     program.until("the second attempt", HELD_MAX, |counts| counts.retries > 0).await?;
-    let said = program.said();
+    let said = program.lines();
     fault.promise(said.len() == 1 && said[0].contains(word), || format!("said once: {said:?}"));
     let counts = program.counts();
     fault.promise((counts.queued, counts.rejected) == (2000, 0), || format!("held: {counts:?}"));

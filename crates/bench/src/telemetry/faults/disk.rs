@@ -48,7 +48,7 @@ pub(super) async fn full(ground: &Ground) -> Result<Fault> {
             format!("pressure is told: {}", program.telemetry.pressure())
         });
         fault.promise(counts.is_balanced(), || format!("balanced: {counts:?}"));
-        program.told("No space left on device").await?;
+        program.wait_for_line("No space left on device").await?;
         sleep(time).await;
         // There is space again, and the destination is still down: held producers continue.
         disk.resize(8 * MIB)?;
@@ -58,7 +58,7 @@ pub(super) async fn full(ground: &Ground) -> Result<Fault> {
         let peer = Peer::start_at(([127, 0, 0, 1], port).into());
         program.until("a delivery", SOON, |counts| counts.delivered > 1000).await?;
         load.stop().await?;
-        program.told("can write its buffer in").await?;
+        program.wait_for_line("can write its buffer in").await?;
         let ended = program.ended();
         let counts = program.until("the end", SOON, |counts| counts.queued == 0).await?;
         fault.promise(counts.trouble.is_none(), || format!("the trouble is over: {counts:?}"));

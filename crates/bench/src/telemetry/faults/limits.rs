@@ -47,7 +47,7 @@ pub(super) async fn limits(ground: &Ground) -> Result<Fault> {
             let counts = report.exporters.first().context("one exporter")?;
             let ends = (counts.delivered, counts.rejected, counts.dead_letters);
             fault.promise(ends == (spans, 1, 1), || {
-                let said = said.said();
+                let said = said.lines();
                 format!("{transport:?}, {compression:?}: one letter: {counts:?}; said: {said:?}")
             });
             fault.balance(&report.exporters);

@@ -103,15 +103,15 @@ impl Program {
     }
 
     /// Returns the notices to the operator.
-    pub(super) fn said(&self) -> Vec<String> {
+    pub(super) fn lines(&self) -> Vec<String> {
         locked(&self.said).clone()
     }
 
     /// Waits for a notice that contains this word, and returns all notices.
-    pub(super) async fn told(&self, word: &str) -> Result<Vec<String>> {
+    pub(super) async fn wait_for_line(&self, word: &str) -> Result<Vec<String>> {
         let began = Instant::now();
         loop {
-            let said = self.said();
+            let said = self.lines();
             if said.iter().any(|line| line.contains(word)) {
                 return Ok(said);
             }
@@ -141,7 +141,7 @@ impl Program {
                 return Ok(counts);
             }
             if began.elapsed() > max {
-                bail!("waited {max:?} for {what}: {counts:?}; said: {:?}", self.said());
+                bail!("waited {max:?} for {what}: {counts:?}; said: {:?}", self.lines());
             }
             sleep(LOOK).await;
         }

@@ -64,7 +64,7 @@ async fn mended(
     let counts = program.until("the trouble", SOON, |counts| counts.trouble.is_some()).await?;
     let trouble = counts.trouble.clone().unwrap_or_default();
     fault.promise(trouble.contains("TLS"), || format!("the trouble names TLS: {trouble}"));
-    let said = program.told("TLS").await?;
+    let said = program.wait_for_line("TLS").await?;
     fault.promise(said.len() == 1 && said[0].contains("TLS"), || format!("said once: {said:?}"));
     fault.promise(counts.queued == SPANS, || format!("nothing is given up: {counts:?}"));
     program.reload(vec![with_tls(transport, &peer, believing(certificates))?])?;

@@ -149,7 +149,7 @@ async fn shown() -> BTreeMap<String, BTreeSet<String>> {
         began: at(1),
         ended: at(2),
     });
-    metrics.asked(Call("SELECT", "runs"), Duration::from_millis(1), Some("upstream"));
+    metrics.count_statement(Call("SELECT", "runs"), Duration::from_millis(1), Some("upstream"));
     let address: SocketAddr = "127.0.0.1:0".parse().expect("an address");
     let receiver = receiver::start(receiver::Config::new(vec![address]), Arc::new(NullSink)).await;
     let receiver = receiver.expect("it listens");

@@ -4,40 +4,40 @@ use super::lasting::parts;
 use crate::syntax::ast::{Expr, ExprKind, Hop, Property, Pseudo, Selector};
 
 /// Adds the properties that an expression names, at any depth.
-pub(crate) fn asked_by<'a>(expression: &'a Expr, found: &mut Vec<&'a Property>) {
+pub(crate) fn queried_by<'a>(expression: &'a Expr, found: &mut Vec<&'a Property>) {
     match &expression.kind {
         ExprKind::Property(property) => found.push(property),
         ExprKind::Aggregate(aggregate) => {
-            asked_within(&aggregate.of, found);
+            queried_within(&aggregate.of, found);
             let values = aggregate.value.iter().chain(&aggregate.by);
-            values.for_each(|value| asked_by(value, found));
+            values.for_each(|value| queried_by(value, found));
         }
         ExprKind::Gap { from, to } => {
-            asked_within(from, found);
-            asked_within(to, found);
+            queried_within(from, found);
+            queried_within(to, found);
         }
         ExprKind::Quantified { subject, predicate } => {
-            asked_within(&subject.selector, found);
-            predicate.iter().for_each(|predicate| asked_by(predicate, found));
+            queried_within(&subject.selector, found);
+            predicate.iter().for_each(|predicate| queried_by(predicate, found));
         }
         ExprKind::Relation { left, right, .. } => {
-            asked_within(&left.selector, found);
-            asked_within(&right.selector, found);
+            queried_within(&left.selector, found);
+            queried_within(&right.selector, found);
         }
         ExprKind::Within { condition, .. } => {
-            condition.iter().for_each(|condition| asked_by(condition, found));
+            condition.iter().for_each(|condition| queried_by(condition, found));
         }
-        _ => parts(expression).into_iter().for_each(|part| asked_by(part, found)),
+        _ => parts(expression).into_iter().for_each(|part| queried_by(part, found)),
     }
 }
 
 /// Adds the properties that a selector names.
-pub(crate) fn asked_within<'a>(selector: &'a Selector, found: &mut Vec<&'a Property>) {
+pub(crate) fn queried_within<'a>(selector: &'a Selector, found: &mut Vec<&'a Property>) {
     for Hop { step, .. } in selector.parts.iter().flat_map(|part| &part.hops) {
-        step.condition.iter().for_each(|condition| asked_by(condition, found));
+        step.condition.iter().for_each(|condition| queried_by(condition, found));
         for pseudo in &step.pseudos {
             if let Pseudo::Has(inner) | Pseudo::Not(inner) = pseudo {
-                asked_within(inner, found);
+                queried_within(inner, found);
             }
         }
     }
