@@ -6,7 +6,11 @@
 //! was partial.
 
 use bytes::Bytes;
-use tokio::{sync::mpsc, time::Instant};
+use tokio::{
+    sync::{mpsc, watch},
+    task::JoinSet,
+    time::Instant,
+};
 
 use crate::inbox::Claim;
 
@@ -31,9 +35,14 @@ pub enum Arrival {
 #[derive(Debug)]
 pub struct Arrivals {
     receiver: mpsc::Receiver<Arrival>,
-    is_queried: bool,
-    /// Ends the claim in the inbox on drop, if the arrivals come from an inbox.
-    _claim: Option<Claim>,
+    source: Source,
+}
+
+/// What the arrivals come from. Dropping it ends it.
+#[derive(Debug)]
+enum Source {
+    Pushed(#[expect(dead_code, reason = "only dropped")] Option<Claim>),
+    Queried { wanted: watch::Sender<Option<Instant>>, _queries: JoinSet<()> },
 }
 
 impl Arrival {
@@ -49,21 +58,33 @@ impl Arrival {
 impl Arrivals {
     /// Creates arrivals of a source that pushes, from this channel.
     pub fn new(receiver: mpsc::Receiver<Arrival>) -> Self {
-        Self { receiver, is_queried: false, _claim: None }
+        Self { receiver, source: Source::Pushed(None) }
     }
 
-    /// Creates arrivals of a source that is queried, from this channel.
-    pub fn queried(receiver: mpsc::Receiver<Arrival>) -> Self {
-        Self { is_queried: true, ..Self::new(receiver) }
+    /// Creates arrivals of a source that is queried, from this channel. `queries` end with the arrivals; `wanted` tells them until
+    /// when they have to cover.
+    pub fn queried(
+        receiver: mpsc::Receiver<Arrival>,
+        wanted: watch::Sender<Option<Instant>>,
+        queries: JoinSet<()>,
+    ) -> Self {
+        Self { receiver, source: Source::Queried { wanted, _queries: queries } }
     }
 
     pub(crate) fn claimed(receiver: mpsc::Receiver<Arrival>, claim: Claim) -> Self {
-        Self { _claim: Some(claim), ..Self::new(receiver) }
+        Self { receiver, source: Source::Pushed(Some(claim)) }
     }
 
     /// Whether the source is queried.
     pub fn is_queried(&self) -> bool {
-        self.is_queried
+        matches!(self.source, Source::Queried { .. })
+    }
+
+    /// Requests coverage of this time: a source that is queried queries once more when it has come.
+    pub fn want(&self, until: Instant) {
+        if let Source::Queried { wanted, .. } = &self.source {
+            wanted.send_if_modified(|before| before.replace(until) != Some(until));
+        }
     }
 
     /// Waits for the next arrival; none means that no more will come. Cancel-safe: a dropped wait loses nothing.

@@ -4,9 +4,9 @@
 //! spans of wanted traces to a [`receiver::Sink`], of which [`inbox`] is the one for a run without a server. [`arrivals`]
 //! delivers them to a run, whatever their source is. [`connections`] limits a listener, [`greeting`] detects the
 //! protocol of a connection, [`shares`] limits the permits of one
-//! owner, and [`priority`] lowers the priority of long computations.
+//! owner, and [`priority`] lowers the priority of long computations. [`store`] polls trace stores.
 //!
-//! Deliberately absent: the test language, the definition of a run, SQL, and stores that must be polled.
+//! Deliberately absent: the test language, the definition of a run, and SQL.
 
 pub mod arrivals;
 pub mod connections;
@@ -15,6 +15,7 @@ pub mod inbox;
 pub mod priority;
 pub mod receiver;
 pub mod shares;
+pub mod store;
 pub mod trigger;
 
 pub use arrivals::{Arrival, Arrivals};

@@ -27,5 +27,5 @@ pub use read::{
     Form, ReadError, TraceFile, count_metrics_json, read, read_logs_json, read_recording,
     traces_from_json,
 };
-pub use split::{Batch, Split, split};
+pub use split::{Batch, Split, only_new, split};
 pub use wire::DecodeError;

@@ -95,6 +95,19 @@ pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split,
     Ok(split)
 }
 
+/// Extracts the spans of a trace for which `is_new` returns true: it gets the encoded resource, scope and span.
+pub fn only_new(
+    message: &[u8],
+    trace: TraceId,
+    mut is_new: impl FnMut([&[u8]; 3]) -> bool,
+) -> Result<Batch, DecodeError> {
+    let WantedSpans { mut spans, around } =
+        pick(message, |id| *id == trace, &mut Split::default())?;
+    spans.retain(|it| is_new([&around[it.resource_spans], &around[it.scope_spans], it.span]));
+    let bytes = traces_data(&spans, &around, copy_bytes_max(message.len()))?;
+    Ok(Batch { trace_id: trace, spans: spans.len() as u32, bytes: bytes.into() })
+}
+
 /// Returns the upper bound of the bytes of all copies, for a request of this length.
 pub(crate) fn copy_bytes_max(len: usize) -> usize {
     len.saturating_mul(COPY_FACTOR_MAX).saturating_add(COPY_BYTES_MIN)

@@ -138,6 +138,7 @@ impl SettleLoop<'_> {
         }
         let at = gathering.engine.final_at().map(|at| self.waiting.clock.instant(at));
         let at = at.map_or(self.deadline, |at| at.min(self.deadline));
+        arrivals.want(at);
         if at > now {
             return Some(at);
         }

@@ -271,6 +271,9 @@ impl SettleLoop<'_> {
         }
         let whole = self.whole_at(gathering).map_or(deadline, |at| at.min(deadline));
         let is_known = self.is_known(gathering, whole);
+        if !is_known {
+            arrivals.want(whole);
+        }
         if whole <= now && is_known {
             if let Some(grace) = self.grace(whole) {
                 return Ok(grace.min(deadline));

@@ -18,7 +18,7 @@ use model::{
 use runner::{FinalRun, FinishedRun, Job, LeaseLost, Limits, MARKER, Ports, StartedProcesses, run};
 use source::Text;
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::{Instant, sleep, sleep_until},
 };
 
@@ -223,11 +223,11 @@ impl Ports for World {
         };
         let mut feeding = tokio::task::JoinSet::new();
         feeding.spawn(feed);
-        feeding.detach_all();
-        match self.stage.is_queried() {
-            true => Arrivals::queried(receiver),
-            false => Arrivals::new(receiver),
+        if self.stage.is_queried() {
+            return Arrivals::queried(receiver, watch::channel(None).0, feeding);
         }
+        feeding.detach_all();
+        Arrivals::new(receiver)
     }
 
     fn has_lost_spans(&self, _trace: TraceId) -> bool {
