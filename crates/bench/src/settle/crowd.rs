@@ -56,7 +56,7 @@ impl Crowds {
         if !is_lost(&scripts[0].played) {
             return Ok(());
         }
-        let company = together(&scripts, &mut dice).await?;
+        let company = Box::pin(together(&scripts, &mut dice)).await?;
         for (script, verdict) in scripts.iter().zip(company).skip(1) {
             let alone = verdict_of(script, &Ring::default(), &mut dice).await?;
             self.others += 1;

@@ -145,8 +145,9 @@ pub(super) async fn perform(
         biased;
         _ = &mut feeding => None,
         ended = async {
-            let finished = runner::run(job, &stage).await?;
-            anyhow::Ok(follow(finished, &stage, script.watched).await)
+            // On the heap: many of these futures are joined, and an unoptimised build copies each of them several times.
+            let finished = Box::pin(runner::run(job, &stage)).await?;
+            anyhow::Ok(Box::pin(follow(finished, &stage, script.watched)).await)
         } => Some(ended),
     };
     let exit = ended.context("the world ended")??;
