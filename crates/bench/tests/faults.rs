@@ -52,6 +52,7 @@ faults! {
     bounds_hold_and_drops_are_counted: "ceiling-lossy",
 }
 
+#[expect(clippy::print_stdout, reason = "a test that is skipped says so")]
 async fn well(name: &str) {
     let is_root = fs::metadata("/proc/self").expect("this process").uid() == 0;
     if faults::OF_ROOT.contains(&name) && !is_root {
