@@ -1,7 +1,8 @@
 //! Trace stores that are queried for one trace.
 //!
-//! A [`Store`] makes one attempt at one query. [`poll`] queries it until the run has what it needs, and makes [`Arrivals`] of the
-//! answers: a store adds evidence of presence, and proves absence only by a complete answer that began late enough.
+//! A [`Store`] makes one attempt at one query. [`poll`] queries it until the run has what it needs, and makes
+//! [`Arrivals`](crate::Arrivals) of the answers: a store adds evidence of presence, and proves absence only by a complete answer
+//! that began late enough.
 //!
 //! Deliberately absent so far: the stores themselves.
 
