@@ -155,7 +155,7 @@ impl Answer {
                 vec![TextMut::Body(stdout), TextMut::Text(stderr)]
             }
             Self::Reply(Reply {
-                protocol: _,
+                protocol,
                 status: _,
                 status_name,
                 is_error: _,
@@ -164,7 +164,7 @@ impl Answer {
                 duration_ns: _,
             }) => {
                 let headers = headers.iter_mut().flat_map(|(name, value)| [name, value]);
-                let texts = headers.chain([status_name]).map(TextMut::Text);
+                let texts = headers.chain([protocol, status_name]).map(TextMut::Text);
                 texts.chain([TextMut::Body(body)]).collect()
             }
             Self::NotFired => Vec::new(),
