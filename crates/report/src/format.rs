@@ -10,6 +10,9 @@ use source::Colour;
 
 use crate::{FORMATS, html::Waterfall};
 
+/// The media type of plain text.
+pub(crate) const TEXT: &str = "text/plain; charset=utf-8";
+
 /// A format of a report.
 pub struct Format {
     /// The name that people type; no other format has it.
@@ -45,6 +48,27 @@ pub struct ReportInput<'a> {
 }
 
 impl Format {
+    /// Returns a format for programs that is written at the end, and that no media type selects. The file of a format sets what
+    /// is different.
+    pub(crate) const fn new(
+        name: &'static str,
+        media_type: &'static str,
+        rest: fn(&ReportInput<'_>) -> String,
+    ) -> Self {
+        Self {
+            name,
+            media_type,
+            media_type_of_several: None,
+            accepted_as: &[],
+            is_for_people: false,
+            shows_traces: false,
+            has_scripts: false,
+            alone: None,
+            part: None,
+            rest,
+        }
+    }
+
     /// Parses the name of a format.
     pub fn parse(name: &str) -> Option<&'static Self> {
         FORMATS.iter().copied().find(|format| format.name == name)

@@ -10,25 +10,14 @@ use model::{Outcome, Verdict};
 
 use crate::{
     analysis::{broken, score},
-    format::Format,
+    format::{Format, TEXT},
     points::{NAME_CHARS_MAX, PATH_CHARS_MAX, Point, points},
     text::shown,
     totals::Totals,
 };
 
 /// Annotations of a GitHub workflow.
-pub(crate) const GITHUB: Format = Format {
-    name: "github",
-    media_type: "text/plain; charset=utf-8",
-    media_type_of_several: None,
-    accepted_as: &[],
-    is_for_people: false,
-    shows_traces: false,
-    has_scripts: false,
-    alone: None,
-    part: None,
-    rest: |input| github(input.outcomes),
-};
+pub(crate) const GITHUB: Format = Format::new("github", TEXT, |input| github(input.outcomes));
 
 /// Writes the annotations of all outcomes, one per line, and the totals.
 fn github(outcomes: &[Outcome]) -> String {

@@ -14,17 +14,11 @@ use crate::{
 
 /// For programs that need all fields.
 pub(crate) const JSON: Format = Format {
-    name: "json",
-    media_type: "application/json",
     // One object on each line.
     media_type_of_several: Some("application/x-ndjson"),
     accepted_as: &["application/json"],
-    is_for_people: false,
-    shows_traces: false,
-    has_scripts: false,
-    alone: None,
     part: Some(|outcome, _| json(outcome)),
-    rest: |_| String::new(),
+    ..Format::new("json", "application/json", |_| String::new())
 };
 
 /// The version of the schema of `json` and `ndjson`.

@@ -21,16 +21,8 @@ use crate::{
 
 /// JUnit XML, for Jenkins, GitLab and other CI systems.
 pub(crate) const JUNIT: Format = Format {
-    name: "junit",
-    media_type: "application/xml",
-    media_type_of_several: None,
     accepted_as: &["application/xml", "text/xml"],
-    is_for_people: false,
-    shows_traces: false,
-    has_scripts: false,
-    alone: None,
-    part: None,
-    rest: |input| junit(input.outcomes),
+    ..Format::new("junit", "application/xml", |input| junit(input.outcomes))
 };
 
 /// Nanoseconds of a millisecond.

@@ -22,16 +22,10 @@ use crate::{
 
 /// For the summary of a step and for pull requests on GitHub.
 pub(crate) const MARKDOWN: Format = Format {
-    name: "markdown",
-    media_type: "text/markdown; charset=utf-8",
-    media_type_of_several: None,
     accepted_as: &["text/markdown"],
-    is_for_people: false,
-    shows_traces: false,
-    has_scripts: false,
-    alone: None,
-    part: None,
-    rest: |input| markdown(input.outcomes, SUMMARY_BYTES_MAX),
+    ..Format::new("markdown", "text/markdown; charset=utf-8", |input| {
+        markdown(input.outcomes, SUMMARY_BYTES_MAX)
+    })
 };
 
 /// The limit of GitHub for the summary of a step: 1 MiB.

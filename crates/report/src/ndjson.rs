@@ -33,16 +33,9 @@ use crate::{
 
 /// For programs that read lines.
 pub(crate) const NDJSON: Format = Format {
-    name: "ndjson",
-    media_type: "application/x-ndjson",
-    media_type_of_several: None,
     accepted_as: &["application/x-ndjson"],
-    is_for_people: false,
-    shows_traces: false,
-    has_scripts: false,
-    alone: None,
     part: Some(|outcome, _| items(outcome)),
-    rest: |input| summary(input.outcomes),
+    ..Format::new("ndjson", "application/x-ndjson", |input| summary(input.outcomes))
 };
 
 /// One line. The common fields are repeated in each variant rather than flattened into each.

@@ -10,25 +10,14 @@
 use model::{Outcome, Verdict};
 
 use crate::{
-    format::Format,
+    format::{Format, TEXT},
     points::{NAME_CHARS_MAX, PATH_CHARS_MAX, PROSE_CHARS_MAX, Point, points},
     text::shown,
     why::whys,
 };
 
 /// The Test Anything Protocol, for its harnesses.
-pub(crate) const TAP: Format = Format {
-    name: "tap",
-    media_type: "text/plain; charset=utf-8",
-    media_type_of_several: None,
-    accepted_as: &[],
-    is_for_people: false,
-    shows_traces: false,
-    has_scripts: false,
-    alone: None,
-    part: None,
-    rest: |input| tap(input.outcomes),
-};
+pub(crate) const TAP: Format = Format::new("tap", TEXT, |input| tap(input.outcomes));
 
 /// The indentation of a subtest.
 const SUBTEST: &str = "    ";

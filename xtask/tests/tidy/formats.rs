@@ -8,8 +8,8 @@ use crate::{
 
 /// The crate with the formats.
 const CRATE: &str = "report";
-/// How the value of a format begins.
-const VALUE: &str = ": Format = Format {";
+/// What every format is built by. Its name follows.
+const NEW: &str = "Format::new(";
 /// The items of the crate that a file uses if it works with formats.
 const ITEMS: &[&str] = &["Format", "FORMATS", "ReportInput", "part", "render", "rest"];
 
@@ -21,7 +21,7 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
     };
     let formats = formats(report);
     if formats.is_empty() {
-        return vec![format!("{}: no value begins with `{VALUE}`", report.folder)];
+        return vec![format!("{}: no format is built by `{NEW}`", report.folder)];
     }
     let others = workspace.crates.iter().filter(|one| one.name != CRATE);
     others
@@ -45,8 +45,8 @@ pub(crate) fn check(workspace: &Workspace) -> Vec<String> {
 
 /// Returns the names of the formats.
 fn formats(report: &Crate) -> Vec<&str> {
-    let values = report.files.iter().flat_map(|file| file.text.split(VALUE).skip(1));
-    values.filter_map(|value| value.split_once("name: \"")?.1.split('"').next()).collect()
+    let values = report.files.iter().flat_map(|file| file.text.split(NEW).skip(1));
+    values.filter_map(|value| value.trim_start().strip_prefix('"')?.split('"').next()).collect()
 }
 
 /// Returns the formats that a file names by an item of the crate, such as `report::html` or `Format::Html`, with their lines.

@@ -132,7 +132,7 @@ fn a_circle_between_rooms() {
 fn a_format_that_another_crate_names() {
     let html = (
         "crates/report/src/html.rs",
-        "pub(crate) const HTML: Format = Format {\n    name: \"html\",\n};\n",
+        "pub(crate) const HTML: Format = Format {\n    ..Format::new(\n        \"html\", TEXT)\n};\n",
     );
     let check = |path: &str, text: &str, lines: &[usize]| {
         let complaint = |line| {
@@ -165,7 +165,7 @@ fn a_format_that_another_crate_names() {
 
 #[test]
 fn formats_that_the_guard_does_not_find() {
-    let complaint = "crates/report: no value begins with `: Format = Format {`";
+    let complaint = "crates/report: no format is built by `Format::new(`";
     check(formats::check, &[("report", "")], &[], &[complaint]);
 }
 

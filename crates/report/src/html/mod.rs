@@ -23,16 +23,12 @@ use crate::{
 
 /// For a person in a browser.
 pub(crate) const HTML: Format = Format {
-    name: "html",
-    media_type: "text/html; charset=utf-8",
-    media_type_of_several: None,
     accepted_as: &["text/html"],
-    is_for_people: false,
     shows_traces: true,
     has_scripts: true,
-    alone: None,
-    part: None,
-    rest: |input| html(input.outcomes, input.waterfalls),
+    ..Format::new("html", "text/html; charset=utf-8", |input| {
+        html(input.outcomes, input.waterfalls)
+    })
 };
 
 /// The upper bound for all waterfalls of a page together; a note replaces those beyond it.

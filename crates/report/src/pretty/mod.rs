@@ -19,7 +19,7 @@ use source::Colour;
 
 use self::page::{Page, Paint, Signs, columns, verdict_paint};
 use crate::{
-    format::Format,
+    format::{Format, TEXT},
     points::{NAME_CHARS_MAX, VALUE_CHARS_MAX},
     text::{shown, status_words},
     totals::{Totals, counted, elapsed_ns},
@@ -28,30 +28,19 @@ use crate::{
 
 /// For a person at a terminal.
 pub(crate) const PRETTY: Format = Format {
-    name: "pretty",
-    media_type: "text/plain; charset=utf-8",
-    media_type_of_several: None,
-    accepted_as: &[],
     is_for_people: true,
-    shows_traces: false,
-    has_scripts: false,
     alone: Some(pretty),
     part: Some(|outcome, colour| among_others(outcome, Look::Pretty(colour))),
-    rest: |input| summary(input.outcomes, Look::Pretty(input.colour)),
+    ..Format::new("pretty", TEXT, |input| summary(input.outcomes, Look::Pretty(input.colour)))
 };
 
 /// The same in words, for logs and screen readers.
 pub(crate) const PLAIN: Format = Format {
-    name: "plain",
-    media_type: "text/plain; charset=utf-8",
-    media_type_of_several: None,
     accepted_as: &["text/plain"],
     is_for_people: true,
-    shows_traces: false,
-    has_scripts: false,
     alone: Some(|outcome, _| plain(outcome)),
     part: Some(|outcome, _| among_others(outcome, Look::Plain)),
-    rest: |input| summary(input.outcomes, Look::Plain),
+    ..Format::new("plain", TEXT, |input| summary(input.outcomes, Look::Plain))
 };
 
 /// The upper bound for span ids with absent parents that are listed.
