@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use model::{UnsettledReason, Verdict};
+use model::{Settlement, Verdict};
 
 use super::{
     Run,
@@ -302,28 +302,7 @@ fn join<K: Ord>(mine: &mut BTreeMap<K, (u64, u64)>, its: BTreeMap<K, (u64, u64)>
 
 fn unsettled(run: &Run<'_, '_>) -> String {
     let settlement = run.case.ended.outcome.settlement.as_ref();
-    let words = settlement.map(|settlement| settlement.unsettled.iter().map(word).collect());
-    words
-        .filter(|words: &Vec<&str>| !words.is_empty())
-        .map_or("complete".to_owned(), |it| it.join(", "))
-}
-
-fn word(unsettled: &UnsettledReason) -> &'static str {
-    match unsettled {
-        UnsettledReason::NoTelemetry => "no telemetry",
-        UnsettledReason::NotAnswered => "not answered",
-        UnsettledReason::ParentsAbsent(_) => "parents absent",
-        UnsettledReason::EdgesOpen(_) => "edges open",
-        UnsettledReason::ExpectedAbsent(_) => "expected absent",
-        UnsettledReason::NotQuiet => "not quiet",
-        UnsettledReason::NotWaited => "not waited",
-        UnsettledReason::TooLarge => "too large",
-        UnsettledReason::SpansLost => "spans lost",
-        UnsettledReason::OtherServers(_) => "other servers",
-        UnsettledReason::Partial => "partial",
-        UnsettledReason::ContextLost(_) => "context lost",
-        UnsettledReason::NotSampled => "not sampled",
-    }
+    settlement.map_or("complete".to_owned(), Settlement::reason)
 }
 
 fn percent(part: u64, of: u64) -> f64 {
