@@ -12,6 +12,7 @@ mod exchange;
 mod network;
 mod pool;
 mod proxy;
+mod target;
 pub mod tls;
 
 pub use exchange::{Exchange, HttpError, exchange};

@@ -9,7 +9,7 @@ use std::net::IpAddr;
 use http::{HeaderValue, Uri};
 use hyper_util::client::proxy::matcher::Matcher;
 
-use crate::dial::Origin;
+use crate::target::Origin;
 
 /// The proxies of an environment.
 #[derive(Debug)]

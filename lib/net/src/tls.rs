@@ -15,7 +15,7 @@ use rustls_native_certs::{load_certs_from_paths, load_native_certs};
 use thiserror::Error;
 use tokio_rustls::{TlsConnector, client::TlsStream};
 
-use crate::dial::{ConnectError, Stream, Target};
+use crate::target::{ConnectError, Stream, Target};
 
 pub use rustls::{
     ClientConfig, Error as TlsError, RootCertStore, pki_types::pem::Error as PemError,
