@@ -144,8 +144,6 @@ pub enum CallValue {
     Pairs(Vec<(String, String)>),
     /// A text or the content of a file.
     Body(Body),
-    /// Yes or no.
-    Boolean(bool),
 }
 
 impl CallRequest {
@@ -159,7 +157,7 @@ impl CallRequest {
         match self.field(name)? {
             CallValue::Text(text) => Some(text),
             CallValue::Texts(texts) => texts.first().map(String::as_str),
-            CallValue::Pairs(_) | CallValue::Body(_) | CallValue::Boolean(_) => None,
+            CallValue::Pairs(_) | CallValue::Body(_) => None,
         }
     }
 }

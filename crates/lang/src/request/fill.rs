@@ -150,9 +150,9 @@ impl Filler<'_> {
                 FieldValue::Plain(user, password) => {
                     CallValue::Pairs(vec![(self.text(user)?, self.text(password)?)])
                 }
-                FieldValue::Boolean(value) => {
-                    verification = (*name == "sslVerification").then_some(*value).or(verification);
-                    CallValue::Boolean(*value)
+                FieldValue::Verification(is_on) => {
+                    verification = Some(*is_on);
+                    continue;
                 }
             };
             fields.push((*name, value));

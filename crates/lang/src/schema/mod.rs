@@ -104,26 +104,21 @@ fn protocol_keys() -> Vec<(Vec<&'static str>, Key)> {
             let path = |rest: &mut dyn Iterator<Item = &'static str>| {
                 ["Trigger", protocol.section, field.name].into_iter().chain(rest).collect()
             };
-            let default = if field.is_required { REQUIRED } else { field.default };
-            let key = |kind| Key { path: field.name, kind, default, meaning: field.meaning };
-            let list = || path(&mut ["[]"].into_iter());
-            match field.form {
-                FieldForm::Text | FieldForm::Content | FieldForm::Script => {
-                    keys.push((path(&mut std::iter::empty()), key(Kind::Text)));
-                }
-                FieldForm::Boolean => {
-                    keys.push((path(&mut std::iter::empty()), key(Kind::Boolean)));
-                }
-                FieldForm::Auth => {
-                    keys.push((path(&mut std::iter::empty()), key(Kind::Part("Auth"))));
-                }
-                FieldForm::Texts => keys.push((list(), key(Kind::Text))),
-                FieldForm::Headers => keys.push((list(), key(Kind::Part("Header")))),
+            let (kind, is_list, default) = match field.form {
+                FieldForm::Text | FieldForm::Content | FieldForm::Script => (Kind::Text, false, ""),
+                FieldForm::Verification => (Kind::Boolean, false, "true"),
+                FieldForm::Auth => (Kind::Part("Auth"), false, ""),
+                FieldForm::Texts => (Kind::Text, true, ""),
+                FieldForm::Headers => (Kind::Part("Header"), true, ""),
                 FieldForm::Plain => {
                     let inner = |inner: &Key| (path(&mut segments(inner.path)), *inner);
                     keys.extend(PLAIN_KEYS.iter().map(inner));
+                    continue;
                 }
-            }
+            };
+            let default = if field.is_required { REQUIRED } else { default };
+            let key = Key { path: field.name, kind, default, meaning: field.meaning };
+            keys.push((path(&mut is_list.then_some("[]").into_iter()), key));
         }
     }
     keys

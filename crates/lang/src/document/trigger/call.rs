@@ -34,8 +34,6 @@ pub(crate) struct Field {
     pub(crate) name: &'static str,
     pub(crate) form: FieldForm,
     pub(crate) is_required: bool,
-    /// Its default, in words; empty if it has none.
-    pub(crate) default: &'static str,
     /// Its purpose, in one sentence.
     pub(crate) meaning: &'static str,
 }
@@ -54,7 +52,8 @@ pub(crate) enum FieldForm {
     Auth,
     /// A user name and a password under `plain`.
     Plain,
-    Boolean,
+    /// Whether the certificate of the peer is verified.
+    Verification,
 }
 
 /// A trigger of a protocol.
@@ -75,20 +74,16 @@ pub(crate) enum FieldValue<T> {
     Auth(Auth<T>),
     /// The user name and the password.
     Plain(T, T),
-    Boolean(bool),
+    Verification(bool),
 }
 
 impl Field {
     pub(super) const fn new(name: &'static str, form: FieldForm, meaning: &'static str) -> Self {
-        Self { name, form, is_required: false, default: "", meaning }
+        Self { name, form, is_required: false, meaning }
     }
 
     pub(super) const fn required(self) -> Self {
         Self { is_required: true, ..self }
-    }
-
-    pub(super) const fn default(self, default: &'static str) -> Self {
-        Self { default, ..self }
     }
 
     /// Parses the field. The outer option is none if it is required and absent.
@@ -100,7 +95,7 @@ impl Field {
         let value = match self.form {
             FieldForm::Texts => Some(FieldValue::Texts(texts(fields, self.name))),
             FieldForm::Headers => Some(FieldValue::Headers(read_headers(fields, self.name))),
-            FieldForm::Boolean => fields.boolean(self.name).map(FieldValue::Boolean),
+            FieldForm::Verification => fields.boolean(self.name).map(FieldValue::Verification),
             form => {
                 let item = match self.is_required {
                     true => fields.require(self.name),
@@ -162,7 +157,7 @@ impl<T> FieldValue<T> {
             Self::Content(content) => FieldValue::Content(content.map(f)),
             Self::Auth(auth) => FieldValue::Auth(auth.map(f)),
             Self::Plain(user, password) => FieldValue::Plain(f(user), f(password)),
-            Self::Boolean(value) => FieldValue::Boolean(*value),
+            Self::Verification(is_on) => FieldValue::Verification(*is_on),
         }
     }
 }

@@ -16,8 +16,11 @@ pub(super) const KAFKA: Protocol = Protocol {
             "The message, or a file as `./message.json`.",
         ),
         Field::new("authentication", FieldForm::Plain, "How the broker knows us."),
-        Field::new("sslVerification", FieldForm::Boolean, "Whether the certificate is verified.")
-            .default("true"),
+        Field::new(
+            "sslVerification",
+            FieldForm::Verification,
+            "Whether the certificate is verified.",
+        ),
     ],
     peer: "brokerUrls",
     method: None,
