@@ -4,7 +4,8 @@
 //! [`Arrivals`](crate::Arrivals) of the answers: a store adds evidence of presence, and proves absence only by a complete answer
 //! that began late enough.
 //!
-//! Deliberately absent so far: the stores themselves.
+//! Deliberately absent so far: the stores themselves, and the message of a query that failed or was refused: it becomes a reason of
+//! the settlement with the first store.
 
 mod limit;
 mod poll;

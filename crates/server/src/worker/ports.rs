@@ -225,14 +225,18 @@ impl<'a> WorkerPorts<'a> {
         F: Future<Output = Result<T, DbError>>,
     {
         let Worker { db, watch, .. } = self.worker;
+        let mut is_noted = false;
         loop {
             let asked = ask(db.clone());
             match watch.db(self.trace.step(step), call, asked).await {
                 Err(error) if error.fault().is_transient() => {
-                    let (step, fault) = (step.as_str(), error.fault());
-                    self.debug(format_args!(
-                        "{step}: the database cannot be used ({fault:?}), again in {RETRY:?}"
-                    ));
+                    // Once: an outage lasts for many tries, and a server has many runs.
+                    if !std::mem::replace(&mut is_noted, true) {
+                        let (step, fault) = (step.as_str(), error.fault());
+                        self.debug(format_args!(
+                            "{step}: the database cannot be used ({fault:?}); tried every {RETRY:?}"
+                        ));
+                    }
                     sleep(RETRY).await;
                 }
                 done => return done,
