@@ -2,14 +2,18 @@
 //!
 //! They are committed because readers and offline builds need them; `ci` generates them again and rejects any difference.
 
-use std::process::{self, Command};
+use std::{
+    fs,
+    path::Path,
+    process::{self, Command},
+};
 
 use anyhow::{Context, Result, bail};
 
 use crate::{
     machine::Machine,
     services::{self, Variables},
-    spawn, tools,
+    spawn,
 };
 
 struct Generator {
@@ -71,25 +75,59 @@ fn lock(machine: &Machine, _: &Variables) -> Result<()> {
 }
 
 /// Writes the description of each query by Postgres, so that the crate compiles without one: creates a database, applies all
-/// migrations, and describes every query.
+/// migrations, and compiles every query against it. The macros of sqlx write the files; building `cargo sqlx prepare`, which
+/// does no more, takes minutes.
 fn sqlx(machine: &Machine, variables: &Variables) -> Result<()> {
-    let bin = tools::SQLX.bin(machine)?;
-    let server = variables.iter().find(|(name, _)| name == "QUALITYTRACE_TEST_POSTGRES");
-    let (_, server) = server.context("the service `postgres` names no server")?;
-    let (server, _) = server.rsplit_once('/').context("the server's address names no database")?;
-    let url = format!("{server}/generate_{}", process::id());
-    let db = machine.root.join("crates/db");
-    let sqlx = |arguments: &[&str]| {
-        let mut sqlx = Command::new(bin.join("sqlx"));
-        // Not as an argument: the URL contains a password, and every user can read a command line.
-        spawn::output(sqlx.args(arguments).env("DATABASE_URL", &url).current_dir(&db))
+    let variable = |name| {
+        let found = variables.iter().find(|(known, _)| known == name);
+        let (_, value) =
+            found.with_context(|| format!("the service `postgres` has no `{name}`"))?;
+        anyhow::Ok(value)
     };
-    sqlx(&["database", "create"])?;
-    let written = sqlx(&["migrate", "run", "--source", "migrations"]).and_then(|_| {
-        let mut prepare = machine.command(bin.join("cargo-sqlx"));
-        prepare.current_dir(&db).env("DATABASE_URL", &url);
-        spawn::run(prepare.args(["sqlx", "prepare", "--", "--all-targets"]))
-    });
-    sqlx(&["database", "drop", "-y"])?;
-    written
+    let password = variable("QUALITYTRACE_TEST_POSTGRES_PASSWORD")?;
+    let psql = Path::new(variable("QUALITYTRACE_TEST_POSTGRES_BIN")?).join("psql");
+    let psql = |url: &str, arguments: &[&str]| {
+        let mut psql = Command::new(&psql);
+        // Not as an argument: every user can read a command line.
+        psql.arg(url.replacen(&format!(":{password}@"), "@", 1)).env("PGPASSWORD", password);
+        psql.args(["--no-psqlrc", "--quiet", "--set", "ON_ERROR_STOP=1"]).args(arguments);
+        spawn::output(&mut psql).map(drop)
+    };
+    let postgres = variable("QUALITYTRACE_TEST_POSTGRES")?;
+    let (server, _) =
+        postgres.rsplit_once('/').context("the server's address names no database")?;
+    let name = format!("generate_{}", process::id());
+    psql(postgres, &["--command", &format!("create database {name}")])?;
+    let url = format!("{server}/{name}");
+    let described = migrations(machine)
+        .and_then(|files| {
+            files.iter().try_for_each(|file| psql(&url, &["--single-transaction", "--file", file]))
+        })
+        .and_then(|()| describe(machine, &url));
+    psql(postgres, &["--command", &format!("drop database {name} with (force)")])?;
+    described
+}
+
+/// Returns the files of all migrations in their order.
+fn migrations(machine: &Machine) -> Result<Vec<String>> {
+    let folder = machine.root.join("crates/db/migrations");
+    let files = fs::read_dir(&folder).with_context(|| format!("no `{}`", folder.display()))?;
+    let mut files =
+        files.map(|file| Ok(file?.path().display().to_string())).collect::<Result<Vec<_>>>()?;
+    files.sort_unstable();
+    Ok(files)
+}
+
+/// Compiles the crate `db` against a database, whose descriptions of the queries replace those that are there.
+fn describe(machine: &Machine, url: &str) -> Result<()> {
+    let folder = machine.root.join("crates/db/.sqlx");
+    for file in fs::read_dir(&folder).with_context(|| format!("no `{}`", folder.display()))? {
+        fs::remove_file(file?.path())?;
+    }
+    let mut check = machine.cargo();
+    check.args(["rustc", "--quiet", "-p", "db", "--lib", "--profile", "check"]);
+    // A name that was never used makes cargo compile the crate again, though none of its files changed.
+    check.args(["--", "--cfg", &format!("described_{}", process::id())]);
+    check.env("DATABASE_URL", url).env("SQLX_OFFLINE", "false").env("SQLX_OFFLINE_DIR", folder);
+    spawn::run(&mut check)
 }

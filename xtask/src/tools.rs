@@ -9,21 +9,13 @@ use crate::{cache, machine::Machine, spawn};
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     version: &'static str,
-    features: &'static [&'static str],
     programs: &'static [&'static str],
 }
 
 pub(crate) const DENY: Tool =
-    Tool { name: "cargo-deny", version: "0.20.2", features: &[], programs: &["cargo-deny"] };
+    Tool { name: "cargo-deny", version: "0.20.2", programs: &["cargo-deny"] };
 
-pub(crate) const SQLX: Tool = Tool {
-    name: "sqlx-cli",
-    version: "0.9.0",
-    features: &["--no-default-features", "--features", "postgres,rustls"],
-    programs: &["sqlx", "cargo-sqlx"],
-};
-
-const ALL: &[&Tool] = &[&DENY, &SQLX];
+const ALL: &[&Tool] = &[&DENY];
 
 pub(crate) fn help() -> String {
     let lines: Vec<_> =
@@ -54,7 +46,7 @@ impl Tool {
             // Not optimized: each runs for seconds, and compiling it takes minutes.
             cargo.args(["install", "--debug", "--locked", "--version", self.version, self.name]);
             cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
-            cargo.args(self.features).arg("--root").arg(part);
+            cargo.arg("--root").arg(part);
             cargo.env("CARGO_TARGET_DIR", part.join("target"));
             // The checkout's own settings must not apply to the tool.
             cargo.current_dir(part).env_remove("RUSTFLAGS");
