@@ -17,6 +17,7 @@ pub mod receiver;
 pub mod shares;
 pub mod store;
 pub mod trigger;
+mod trust;
 
 pub use arrivals::{Arrival, Arrivals};
 pub use otlp::{AppendError, Batch, append, split};

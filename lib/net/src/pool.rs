@@ -1,14 +1,16 @@
 //! A client of HTTP servers: requests out, responses in, connections kept.
 
 use std::{
+    error::Error,
     io,
     pin::Pin,
+    sync::Arc,
     task::{Context, Poll},
     time::Duration,
 };
 
 use bytes::Bytes;
-use http::{Request, Response, Uri};
+use http::{HeaderValue, Request, Response, Uri, header};
 use http_body_util::Full;
 use hyper::{
     body::Incoming,
@@ -25,7 +27,9 @@ use tower_service::Service;
 
 use crate::{
     dial::{ConnectError, Connection, Names, Origin, Route, Stream, connect},
-    tls::{ClientConfig, PROTOCOLS, TlsClient},
+    network::Networks,
+    proxy::Proxies,
+    tls::{PROTOCOLS, TlsClient},
 };
 
 /// Why a request got no response.
@@ -49,27 +53,48 @@ pub struct HttpClient {
     pool: legacy::Client<Dialer, Full<Bytes>>,
 }
 
+/// The way of the connections of a client out of this machine.
+#[derive(Clone, Debug, Default)]
+pub struct Egress {
+    /// The proxies, and the TLS client that connects to them; none for direct connections.
+    pub proxies: Option<(Arc<Proxies>, TlsClient)>,
+    /// The addresses that may be reached; none allows all.
+    pub networks: Option<Arc<Networks>>,
+}
+
 /// Opens the connections of a pool.
 #[derive(Clone, Debug)]
-struct Dialer(TlsClient);
+struct Dialer {
+    tls: TlsClient,
+    egress: Egress,
+}
 
 /// A connection of a pool.
 struct PooledStream {
     stream: TokioIo<Box<dyn Stream>>,
     is_http2: bool,
+    /// Whether a proxy forwards requests, each with its absolute URL.
+    is_forwarding: bool,
 }
 
 impl HttpClient {
-    /// Creates a client that keeps idle connections for `idle_max`. `tls` is the configuration for `https` URLs; the version sets
-    /// its protocols.
-    pub fn new(mut tls: ClientConfig, version: HttpVersion, idle_max: Duration) -> Self {
+    /// Creates a client that keeps idle connections for `idle_max`. `tls` is the client for `https` URLs; the version sets its
+    /// protocols.
+    pub fn new(tls: impl Into<TlsClient>, version: HttpVersion, idle_max: Duration) -> Self {
         // A peer that negotiates nothing speaks HTTP/1.1.
-        tls.alpn_protocols = match version {
-            HttpVersion::Http1 => Vec::new(),
-            HttpVersion::Http2 => vec![PROTOCOLS[0].to_vec()],
+        let protocols: &[&[u8]] = match version {
+            HttpVersion::Http1 => &[],
+            HttpVersion::Http2 => &PROTOCOLS[..1],
         };
-        let dialer = Dialer(TlsClient::new(tls));
+        let dialer = Dialer { tls: tls.into().offering(protocols), egress: Egress::default() };
         Self { version, idle_max, pool: pool(version, idle_max, dialer.clone()), dialer }
+    }
+
+    /// Returns a client whose connections leave this way.
+    #[must_use]
+    pub fn leaving_by(mut self, egress: Egress) -> Self {
+        self.dialer.egress = egress;
+        self.without_connections()
     }
 
     /// Returns a client with the same settings and without connections. A peer that vanished without closing its connections would
@@ -83,9 +108,56 @@ impl HttpClient {
     /// Sends a request, and returns when the head of the response is received.
     pub async fn send(
         &self,
-        request: Request<Full<Bytes>>,
+        mut request: Request<Full<Bytes>>,
     ) -> Result<Response<Incoming>, SendError> {
+        if let Some(auth) = self.dialer.forwarding_auth(request.uri()) {
+            request.headers_mut().insert(header::PROXY_AUTHORIZATION, auth);
+        }
         self.pool.request(request).await
+    }
+}
+
+/// Returns why there was no connection, if that is why a request got no response.
+pub fn connect_error(error: &SendError) -> Option<&ConnectError> {
+    let mut source = error.source();
+    while let Some(cause) = source {
+        if let Some(error) = cause.downcast_ref() {
+            return Some(error);
+        }
+        source = cause.source();
+    }
+    None
+}
+
+impl Dialer {
+    /// Returns the credentials for a proxy that forwards the request. A proxy that tunnels gets them with the tunnel.
+    fn forwarding_auth(&self, url: &Uri) -> Option<HeaderValue> {
+        let (proxies, _) = self.egress.proxies.as_ref()?;
+        let is_forwarded = url.scheme_str() == Some("http") && self.egress.networks.is_none();
+        proxies.on_the_way_to(url).ok().flatten().filter(|_| is_forwarded)?.auth
+    }
+
+    async fn dial(self, url: Uri) -> Result<PooledStream, ConnectError> {
+        let Egress { proxies, networks } = &self.egress;
+        let proxy = match proxies {
+            Some((proxies, _)) => {
+                proxies.on_the_way_to(&url).map_err(ConnectError::ProxySetting)?
+            }
+            None => None,
+        };
+        let route = Route {
+            proxy: proxy.as_ref().zip(proxies.as_ref().map(|(_, tls)| tls)),
+            networks: networks.as_deref(),
+            names: Names::System,
+            tls: &self.tls,
+        };
+        let connection = connect(&Origin::of(&url)?, route).await?;
+        let is_http2 = matches!(connection, Connection::Http2(_));
+        let is_forwarding = matches!(connection, Connection::Forwarding(_));
+        let (Connection::Http1(stream)
+        | Connection::Http2(stream)
+        | Connection::Forwarding(stream)) = connection;
+        Ok(PooledStream { stream: TokioIo::new(stream), is_http2, is_forwarding })
     }
 }
 
@@ -113,24 +185,14 @@ impl Service<Uri> for Dialer {
     }
 
     fn call(&mut self, url: Uri) -> Self::Future {
-        let Self(tls) = self.clone();
-        Box::pin(async move {
-            let route = Route { proxy: None, networks: None, names: Names::System, tls: &tls };
-            let (stream, is_http2) = match connect(&Origin::of(&url)?, route).await? {
-                Connection::Http2(stream) => (stream, true),
-                Connection::Http1(stream) | Connection::Forwarding(stream) => (stream, false),
-            };
-            Ok(PooledStream { stream: TokioIo::new(stream), is_http2 })
-        })
+        Box::pin(self.clone().dial(url))
     }
 }
 
 impl PoolConnection for PooledStream {
     fn connected(&self) -> Connected {
-        match self.is_http2 {
-            true => Connected::new().negotiated_h2(),
-            false => Connected::new(),
-        }
+        let connected = Connected::new().proxy(self.is_forwarding);
+        if self.is_http2 { connected.negotiated_h2() } else { connected }
     }
 }
 

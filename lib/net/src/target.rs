@@ -74,6 +74,9 @@ pub enum ConnectError {
         /// What to do, or an empty text.
         hint: &'static str,
     },
+    /// The proxy of the environment cannot be used.
+    #[error("{0}")]
+    ProxySetting(String),
     /// The proxy itself cannot be reached.
     #[error("on the way through the proxy: {0}")]
     Proxy(Box<ConnectError>),

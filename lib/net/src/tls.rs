@@ -140,6 +140,12 @@ fn certificates(pem: &[u8]) -> Result<Vec<CertificateDer<'static>>, PemError> {
     if found.is_empty() { Err(pem::Error::NoItemsFound) } else { Ok(found) }
 }
 
+impl From<ClientConfig> for TlsClient {
+    fn from(config: ClientConfig) -> Self {
+        Self::new(config)
+    }
+}
+
 impl TlsClient {
     /// Creates a client with this configuration.
     pub fn new(config: ClientConfig) -> Self {
@@ -158,11 +164,11 @@ impl TlsClient {
         Self { name, ..self }
     }
 
-    /// Offers no protocol, as a proxy expects.
+    /// Offers these protocols (ALPN); a proxy expects none.
     #[must_use]
-    pub fn without_protocols(&self) -> Self {
+    pub fn offering(&self, protocols: &[&[u8]]) -> Self {
         let mut config = ClientConfig::clone(&self.config);
-        config.alpn_protocols.clear();
+        config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
         Self { config: Arc::new(config), ..self.clone() }
     }
 

@@ -12,7 +12,6 @@
 
 mod read;
 mod redirect;
-mod tls;
 
 use std::time::Duration;
 
@@ -28,9 +27,9 @@ use tokio::time::Instant;
 use self::{
     read::{TimedResponse, send},
     redirect::Hop,
-    tls::Trust,
 };
 use super::{AnswerHold, SendPermit, TriggerConfig, TriggerError, TriggerLimits};
+use crate::trust::Trust;
 
 /// One year replaces every longer timeout.
 const TIMEOUT_MAX: Duration = Duration::from_secs(365 * 24 * 60 * 60);
@@ -204,7 +203,9 @@ fn kind(error: &ConnectError) -> NoAnswerKind {
     match error {
         ConnectError::NoAddress(_) | ConnectError::Lookup { .. } => NoAnswerKind::Dns,
         ConnectError::Refused { .. } | ConnectError::NoTunnel { .. } => NoAnswerKind::Refused,
-        ConnectError::Forbidden { .. } | ConnectError::Url(_) => NoAnswerKind::Invalid,
+        ConnectError::Forbidden { .. } | ConnectError::Url(_) | ConnectError::ProxySetting(_) => {
+            NoAnswerKind::Invalid
+        }
         ConnectError::Tls { .. } => NoAnswerKind::Tls,
         ConnectError::Proxy(error) => kind(error),
     }

@@ -15,7 +15,7 @@ use net::tls::{
 };
 
 /// The trusted roots of this machine.
-pub(super) struct Trust {
+pub(crate) struct Trust {
     /// The locations of trusted certificates in the environment: a file, a folder.
     paths: [Option<String>; 2],
     roots: OnceLock<Arc<RootCertStore>>,
@@ -30,7 +30,7 @@ impl fmt::Debug for Trust {
 }
 
 impl Trust {
-    pub(super) fn new(environment: &[(String, String)]) -> Self {
+    pub(crate) fn new(environment: &[(String, String)]) -> Self {
         let named = |name: &str| {
             let variable = environment.iter().find(|(key, _)| key == name);
             variable.map(|(_, value)| value.clone()).filter(|value| !value.is_empty())
@@ -40,7 +40,7 @@ impl Trust {
     }
 
     /// Builds the TLS client of a request, or returns what is wrong with its settings.
-    pub(super) fn client(&self, request: &Tls) -> Result<TlsClient, String> {
+    pub(crate) fn client(&self, request: &Tls) -> Result<TlsClient, String> {
         if *request == Tls::default() {
             return Ok(self.plain().clone());
         }
@@ -60,8 +60,8 @@ impl Trust {
     }
 
     /// Returns the TLS client for a proxy.
-    pub(super) fn to_proxy(&self) -> &TlsClient {
-        self.to_proxy.get_or_init(|| self.plain().without_protocols())
+    pub(crate) fn to_proxy(&self) -> &TlsClient {
+        self.to_proxy.get_or_init(|| self.plain().offering(&[]))
     }
 
     fn plain(&self) -> &TlsClient {
