@@ -101,7 +101,16 @@ const STEPS: &[Step] = &[
     Step {
         name: "tests",
         what: "all other tests",
-        services: &["postgres", "collector", "keycloak", "sdks", "contract", "prometheus"],
+        services: &[
+            "postgres",
+            "collector",
+            "keycloak",
+            "sdks",
+            "contract",
+            "prometheus",
+            "jaeger",
+            "tempo",
+        ],
         run: tests,
     },
 ];

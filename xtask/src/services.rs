@@ -16,6 +16,7 @@ mod process;
 mod prometheus;
 mod record;
 mod sdks;
+mod tempo;
 
 use std::{
     fs,
@@ -100,6 +101,7 @@ const ALL: &[Part] = &[
     Part::Service(&collector::Collector),
     Part::Service(&keycloak::Keycloak),
     Part::Service(&jaeger::Jaeger),
+    Part::Service(&tempo::Tempo),
     Part::Programs(&sdks::SDKS),
     Part::Programs(&contract::CONTRACT),
     Part::Programs(&prometheus::PROMETHEUS),
@@ -115,7 +117,7 @@ const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) fn help() -> String {
     let names: Vec<_> = ALL.iter().map(|part| format!("  {}\n", part.name())).collect();
     format!(
-        "Services (where none is named all of them, jaeger only if it is installed):\n{}",
+        "Services (where none is named all of them, jaeger and tempo only if they are installed):\n{}",
         names.concat()
     )
 }

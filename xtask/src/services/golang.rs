@@ -44,6 +44,20 @@ impl<'a> Go<'a> {
         spawn::output(go.args(["env", name]).current_dir(self.folder)).map(PathBuf::from)
     }
 
+    /// Copies a downloaded module, such as `example.org/a@v1.2.3`, into a folder in which it can be built.
+    pub(super) fn copy(&self, module: &str, to: &Path) -> Result<()> {
+        let downloaded = self.env("GOMODCACHE")?.join(module);
+        if !downloaded.is_dir() {
+            bail!("the module is not in `{}`", downloaded.display());
+        }
+        let copy = Command::new("cp").arg("-r").arg(&downloaded).arg(to).status()?;
+        let writable = Command::new("chmod").args(["-R", "u+w"]).arg(to).status()?;
+        if !(copy.success() && writable.success()) {
+            bail!("`{}` cannot be copied", downloaded.display());
+        }
+        Ok(())
+    }
+
     /// Runs Go, or a tool that calls it, in the folder.
     pub(super) fn run(&self, command: &mut Command) -> Result<()> {
         command.current_dir(self.folder).env("GOPROXY", &self.proxy);

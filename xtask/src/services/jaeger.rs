@@ -9,7 +9,7 @@ use std::{
     process::Command,
 };
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::{Launch, Service, golang::Go, ports};
 use crate::{cache, machine::Machine};
@@ -63,6 +63,7 @@ impl Service for Jaeger {
             connect: format!("http://{query_http}; OTLP gRPC {otlp_grpc}, HTTP http://{otlp_http}"),
             variables: vec![
                 ("QUALITYTRACE_TEST_JAEGER", format!("http://{query_http}")),
+                ("QUALITYTRACE_TEST_JAEGER_GRPC", query_grpc.to_string()),
                 ("QUALITYTRACE_TEST_JAEGER_OTLP", otlp_grpc.to_string()),
             ],
         })
@@ -90,16 +91,8 @@ fn build(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     );
     let module = format!("{MODULE}@{VERSION}");
     go.run(Command::new("go").args(["mod", "download", &module]))?;
-    let downloaded = go.env("GOMODCACHE")?.join(&module);
-    if !downloaded.is_dir() {
-        bail!("{key}: the module is not in `{}`", downloaded.display());
-    }
     let source = part.join("source");
-    let copy = Command::new("cp").arg("-r").arg(&downloaded).arg(&source).status()?;
-    let writable = Command::new("chmod").args(["-R", "u+w"]).arg(&source).status()?;
-    if !(copy.success() && writable.success()) {
-        bail!("{key}: `{}` cannot be copied", downloaded.display());
-    }
+    go.copy(&module, &source)?;
     let mut build = Command::new("go");
     build.args(["build", "-C", "source", "-trimpath", "-o", "../bin/jaeger", "./cmd/jaeger"]);
     go.run(&mut build)?;
