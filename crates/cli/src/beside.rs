@@ -1,4 +1,5 @@
-//! Documents beside tests that apply to all of them: the analyzer, the quality gate, settle profiles.
+//! Documents beside tests that apply to all of them: the analyzer, the quality gate, settle profiles, trace
+//! stores.
 //!
 //! They are read from the files and folders of the command, and from files that the steps of a suite name. A command has one
 //! analyzer and one quality gate; two of a kind are an error. Deliberately absent: their meaning (`lang`).
@@ -8,7 +9,10 @@ use std::{
     sync::Arc,
 };
 
-use lang::{Analyzer, CURRENT, Document, Gate, Gates, Plan, QualityGate, Reference, SettleProfile};
+use lang::{
+    Analyzer, CURRENT, Document, Gate, Gates, Plan, QualityGate, Reference, SettleProfile,
+    TraceStore,
+};
 
 use crate::{discovery::Test, documents, exit::Exit, terminal::Terminal};
 
@@ -18,6 +22,7 @@ pub(crate) struct Beside {
     analyzers: Vec<(PathBuf, Analyzer)>,
     runners: Vec<(PathBuf, QualityGate)>,
     profiles: Vec<(PathBuf, SettleProfile)>,
+    stores: Vec<(PathBuf, TraceStore)>,
 }
 
 impl Beside {
@@ -28,10 +33,10 @@ impl Beside {
             Document::Analyzer(analyzer) => self.analyzers.push((file, analyzer)),
             Document::QualityGate(runner) => self.runners.push((file, runner)),
             Document::SettleProfile(profile) => self.profiles.push((file, profile)),
+            Document::TraceStore(store) => self.stores.push((file, *store)),
             Document::Test(_)
             | Document::TestSuite(_)
             | Document::VariableSet(_)
-            | Document::TraceStore(_)
             | Document::Ignored(_) => {}
         }
     }
@@ -41,6 +46,12 @@ impl Beside {
         self.analyzers.extend(other.analyzers);
         self.runners.extend(other.runners);
         self.profiles.extend(other.profiles);
+        self.stores.extend(other.stores);
+    }
+
+    /// Returns the trace stores, each with its file.
+    pub(crate) fn stores(&self) -> &[(PathBuf, TraceStore)] {
+        &self.stores
     }
 
     /// Returns the files of these documents.
@@ -48,7 +59,8 @@ impl Beside {
         let analyzers = self.analyzers.iter().map(|(file, _)| file);
         let runners = self.runners.iter().map(|(file, _)| file);
         let profiles = self.profiles.iter().map(|(file, _)| file);
-        analyzers.chain(runners).chain(profiles).map(PathBuf::as_path)
+        let stores = self.stores.iter().map(|(file, _)| file);
+        analyzers.chain(runners).chain(profiles).chain(stores).map(PathBuf::as_path)
     }
 
     /// Returns the gates that every run has to pass beside the specs of its test.

@@ -9,7 +9,7 @@ use std::{
     sync::Arc,
 };
 
-use lang::{Document, Plan, Reference, Step};
+use lang::{Document, NoticeContext, Plan, Reference, Step};
 use model::TestId;
 use source::{Diagnostic, Text};
 
@@ -66,6 +66,14 @@ impl Item {
         match self {
             Self::Test(test) => &test.plan.name,
             Self::Suite(suite) => &suite.name,
+        }
+    }
+
+    /// Returns the test, or the tests of the suite.
+    pub(crate) fn tests_mut(&mut self) -> &mut [Test] {
+        match self {
+            Self::Test(test) => std::slice::from_mut(test),
+            Self::Suite(suite) => &mut suite.tests,
         }
     }
 }
@@ -156,11 +164,7 @@ pub(crate) fn hold(items: &mut [Item], beside: &Beside, terminal: &Terminal) -> 
     let gates = beside.gates(terminal)?;
     let mut is_refused = false;
     for item in items {
-        let tests = match item {
-            Item::Test(test) => std::slice::from_mut(test),
-            Item::Suite(suite) => &mut suite.tests,
-        };
-        for test in tests {
+        for test in item.tests_mut() {
             if let Err(why) = beside.settle(test, terminal) {
                 terminal.line(&format!("error: {why}"));
                 is_refused = true;
@@ -228,7 +232,8 @@ impl DocumentSet {
         let documents = if is_needed { lang::read(text).0 } else { Vec::new() };
         self.documents += if is_needed { documents.len() } else { tests.len() };
         for document in documents {
-            let notice = document.notice(text, &self.receiver);
+            let context = NoticeContext { receiver: &self.receiver, is_server: false };
+            let notice = document.notice(text, context);
             terminal.diagnostics(notice.as_slice());
             match document {
                 Document::Test(_) => self.items.extend(tests.next().map(UnresolvedItem::Test)),

@@ -30,6 +30,7 @@ mod reports;
 mod run;
 mod serve;
 mod shapes;
+mod stores;
 mod terminal;
 mod token;
 mod variables;

@@ -31,6 +31,8 @@ impl Db {
         Ok(LearnedProfile {
             services: services.into_iter().map(|row| (row.service, row.learned.0)).collect(),
             tests: tests.into_iter().map(|row| (row.test_id, row.learned.0)).collect(),
+            // No run of a server queries a store.
+            ..LearnedProfile::default()
         })
     }
 
@@ -101,6 +103,7 @@ async fn known(
     Ok(LearnedProfile {
         services: services.into_iter().map(|row| (row.service, parsed(&row.learned))).collect(),
         tests: tests.into_iter().map(|row| (row.test_id, parsed(&row.learned))).collect(),
+        ..LearnedProfile::default()
     })
 }
 

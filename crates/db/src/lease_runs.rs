@@ -220,7 +220,7 @@ impl LeaseRow {
                 .map(Duration::from_millis),
             stop_at: self.stop_at_ns.map(moment),
             provisional: self.provisional.map(|word| verdict(run_id, &word)).transpose()?,
-            learned: LearnedProfile { services, tests },
+            learned: LearnedProfile { services, tests, ..LearnedProfile::default() },
             suite: self.suite,
             settle_profiles: parsed(run_id, self.settle_profiles)?.unwrap_or_default(),
             gates: parsed(run_id, self.gates)?.unwrap_or_default(),

@@ -2,10 +2,13 @@
 //!
 //! A source either pushes or is queried. What is pushed is in the channel as soon as the receiver accepted it: no further span of
 //! the past is on its way here, and absence is judged by the current time. A source that is queried proves absence only up to the
-//! beginning of its last complete answer, which it reports as [`Arrival::Coverage`]. It reports none for an answer that failed or
-//! was partial.
+//! beginning of its last complete answer, which it reports as [`Arrival::Coverage`]. An answer that failed or was partial covers
+//! nothing, and is reported as [`Arrival::Gap`].
+
+use std::time::Duration;
 
 use bytes::Bytes;
+use model::Timestamp;
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -13,6 +16,9 @@ use tokio::{
 };
 
 use crate::inbox::Claim;
+
+/// The maximum number of messages between all queried sources and a run; further ones wait.
+const MESSAGES_MAX: usize = 16;
 
 /// What a source of spans reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -26,74 +32,222 @@ pub enum Arrival {
     },
     /// All spans that a queried source had at a time have been reported.
     Coverage {
+        /// The number of the source.
+        source: usize,
         /// When the query began.
         began: Instant,
+    },
+    /// A queried source gave an answer that covers nothing.
+    Gap {
+        /// The number of the source.
+        source: usize,
+        /// The reason.
+        gap: AnswerGap,
+    },
+}
+
+/// Why an answer of a queried source covers nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum AnswerGap {
+    /// The query failed; another may succeed.
+    Failed(String),
+    /// The answer may not have all spans that the source has.
+    Partial(String),
+    /// The source refuses the query, and would refuse it again.
+    Refused(String),
+}
+
+/// A source that is queried.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct QueriedSource {
+    /// The name that the user gave it.
+    pub name: String,
+    /// How long after its arrival at the source a span may be missing from complete answers.
+    pub lag: Lag,
+}
+
+/// How long after its arrival at a source a span may be missing from complete answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lag {
+    /// The user states it.
+    Declared(Duration),
+    /// The usual lag of such a source, if earlier runs show no other.
+    Usual(Duration),
+}
+
+/// What a run demands of its queried sources.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Demand {
+    /// No query yet: the trigger has no answer.
+    #[default]
+    Nothing,
+    /// Queries for spans that began after a time, if one is known.
+    Spans {
+        /// No span of the trace began earlier.
+        since: Option<Timestamp>,
+        /// The time that has to be covered, once it has come.
+        until: Option<Instant>,
+    },
+    /// A few more queries, for late spans: the verdict is final.
+    LateSpans {
+        /// No span of the trace began earlier.
+        since: Option<Timestamp>,
+        /// When the verdict became final.
+        from: Instant,
     },
 }
 
 /// The spans of one trace as they arrive. The same span may arrive more than once.
 #[derive(Debug)]
 pub struct Arrivals {
-    receiver: mpsc::Receiver<Arrival>,
-    source: Source,
+    pushed: mpsc::Receiver<Arrival>,
+    /// Dropping it ends the interest in the trace.
+    _claim: Option<Claim>,
+    queried: Option<Queried>,
 }
 
-/// What the arrivals come from. Dropping it ends it.
+/// The queried sources. Dropping them ends their queries.
 #[derive(Debug)]
-enum Source {
-    Pushed(#[expect(dead_code, reason = "only dropped")] Option<Claim>),
-    Queried { wanted: watch::Sender<Option<Instant>>, _queries: JoinSet<()> },
+struct Queried {
+    receiver: mpsc::Receiver<Arrival>,
+    sender: mpsc::Sender<Arrival>,
+    sources: Vec<QueriedSource>,
+    demand: watch::Sender<Demand>,
+    queries: JoinSet<()>,
 }
+
+/// The interface of a queried source to a run.
+#[derive(Debug)]
+pub struct SourceFeed {
+    source: usize,
+    sender: mpsc::Sender<Arrival>,
+    /// What the run demands. It closes when the run has ended.
+    pub demand: watch::Receiver<Demand>,
+}
+
+/// The run has ended: nobody receives what a source reports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RunEnd;
 
 impl Arrival {
     /// Returns the message with the spans, if it has any.
     pub fn spans(self) -> Option<Bytes> {
         match self {
             Self::Spans { bytes, .. } => Some(bytes),
-            Self::Coverage { .. } => None,
+            Self::Coverage { .. } | Self::Gap { .. } => None,
         }
     }
 }
 
 impl Arrivals {
     /// Creates arrivals of a source that pushes, from this channel.
-    pub fn new(receiver: mpsc::Receiver<Arrival>) -> Self {
-        Self { receiver, source: Source::Pushed(None) }
+    pub fn new(pushed: mpsc::Receiver<Arrival>) -> Self {
+        Self { pushed, _claim: None, queried: None }
     }
 
-    /// Creates arrivals of a source that is queried, from this channel. `queries` end with the arrivals; `wanted` tells them until
-    /// when they have to cover.
-    pub fn queried(
-        receiver: mpsc::Receiver<Arrival>,
-        wanted: watch::Sender<Option<Instant>>,
-        queries: JoinSet<()>,
-    ) -> Self {
-        Self { receiver, source: Source::Queried { wanted, _queries: queries } }
+    pub(crate) fn claimed(pushed: mpsc::Receiver<Arrival>, claim: Claim) -> Self {
+        Self { pushed, _claim: Some(claim), queried: None }
     }
 
-    pub(crate) fn claimed(receiver: mpsc::Receiver<Arrival>, claim: Claim) -> Self {
-        Self { receiver, source: Source::Pushed(Some(claim)) }
+    /// Adds a source that is queried. The queries end with the arrivals.
+    pub fn query<F>(&mut self, source: QueriedSource, queries: impl FnOnce(SourceFeed) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let queried = self.queried.get_or_insert_with(|| {
+            let (sender, receiver) = mpsc::channel(MESSAGES_MAX);
+            let (sources, demand) = (Vec::new(), watch::Sender::default());
+            Queried { receiver, sender, sources, demand, queries: JoinSet::new() }
+        });
+        let number = queried.sources.len();
+        queried.sources.push(source);
+        let (sender, demand) = (queried.sender.clone(), queried.demand.subscribe());
+        queried.queries.spawn(queries(SourceFeed { source: number, sender, demand }));
     }
 
-    /// Whether the source is queried.
-    pub fn is_queried(&self) -> bool {
-        matches!(self.source, Source::Queried { .. })
+    /// Returns the sources that are queried, in the order of their numbers.
+    pub fn sources(&self) -> &[QueriedSource] {
+        self.queried.as_ref().map_or(&[], |queried| &queried.sources)
+    }
+
+    /// Starts the queries for spans that began after a time, if one is known.
+    pub fn start(&self, since: Option<Timestamp>) {
+        self.demand(|_| Demand::Spans { since, until: None });
     }
 
     /// Requests coverage of this time: a source that is queried queries once more when it has come.
-    pub fn want(&self, until: Instant) {
-        if let Source::Queried { wanted, .. } = &self.source {
-            wanted.send_if_modified(|before| before.replace(until) != Some(until));
+    pub fn want(&self, at: Instant) {
+        self.demand(|before| Demand::Spans { since: before.since(), until: Some(at) });
+    }
+
+    /// Reduces the queries to a few for late spans: the verdict is final.
+    pub fn watch(&self, from: Instant) {
+        self.demand(|before| Demand::LateSpans { since: before.since(), from });
+    }
+
+    fn demand(&self, change: impl FnOnce(Demand) -> Demand) {
+        if let Some(queried) = &self.queried {
+            queried.demand.send_if_modified(|demand| {
+                let changed = change(*demand);
+                std::mem::replace(demand, changed) != changed
+            });
         }
     }
 
     /// Waits for the next arrival; none means that no more will come. Cancel-safe: a dropped wait loses nothing.
     pub async fn next(&mut self) -> Option<Arrival> {
-        self.receiver.recv().await
+        let Some(queried) = &mut self.queried else { return self.pushed.recv().await };
+        tokio::select! {
+            biased;
+            arrival = self.pushed.recv() => arrival,
+            arrival = queried.receiver.recv() => arrival,
+        }
     }
 
     /// Returns the next arrival, if it is already there.
     pub fn waiting(&mut self) -> Option<Arrival> {
-        self.receiver.try_recv().ok()
+        let pushed = self.pushed.try_recv().ok();
+        pushed.or_else(|| self.queried.as_mut()?.receiver.try_recv().ok())
+    }
+}
+
+impl Lag {
+    /// Returns the lag, if earlier runs have shown this one.
+    pub fn with(self, shown: Option<Duration>) -> Duration {
+        match self {
+            Self::Declared(lag) => lag,
+            Self::Usual(lag) => shown.unwrap_or(lag),
+        }
+    }
+}
+
+impl Demand {
+    /// Returns a time before which no span of the trace began, if one is known.
+    pub fn since(self) -> Option<Timestamp> {
+        match self {
+            Self::Nothing => None,
+            Self::Spans { since, .. } | Self::LateSpans { since, .. } => since,
+        }
+    }
+}
+
+impl SourceFeed {
+    /// Reports spans that are here now.
+    pub async fn spans(&self, bytes: Bytes) -> Result<(), RunEnd> {
+        self.send(Arrival::Spans { at: Instant::now(), bytes }).await
+    }
+
+    /// Reports that all spans that the source had when a query began have been reported.
+    pub async fn coverage(&self, began: Instant) -> Result<(), RunEnd> {
+        self.send(Arrival::Coverage { source: self.source, began }).await
+    }
+
+    /// Reports an answer that covers nothing.
+    pub async fn gap(&self, gap: AnswerGap) -> Result<(), RunEnd> {
+        self.send(Arrival::Gap { source: self.source, gap }).await
+    }
+
+    async fn send(&self, arrival: Arrival) -> Result<(), RunEnd> {
+        self.sender.send(arrival).await.map_err(|_| RunEnd)
     }
 }

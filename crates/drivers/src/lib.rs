@@ -19,5 +19,5 @@ pub mod store;
 pub mod trigger;
 mod trust;
 
-pub use arrivals::{Arrival, Arrivals};
+pub use arrivals::{AnswerGap, Arrival, Arrivals};
 pub use otlp::{AppendError, Batch, append, split};

@@ -53,6 +53,8 @@ impl Compiler<'_> {
             expect: expect.into_iter().collect::<Option<_>>()?,
             absent: test.absent.iter().map(|service| service.text.clone()).collect(),
             settle_profile: test.settle_profile.clone(),
+            stores: test.stores.clone(),
+            queried: Vec::new(),
             skip_trace_collection: test.skip_trace_collection,
             gates: Gates::default(),
         })

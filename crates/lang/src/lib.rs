@@ -44,9 +44,9 @@ pub use budget::{Cancel, Work, is_cancelled};
 pub use compile::compile;
 pub use coverage::{Coverage, coverage, trigger};
 pub use document::{
-    Analyzer, CURRENT, Document, FileRef, Gate, QualityGate, Reference, RequiredGate, Settle,
-    SettleProfile, Step, Test, TestSuite, TraceStore, Variable, VariableSet, kinds_beside_test,
-    read, trace_store,
+    Analyzer, CURRENT, Document, FileRef, Gate, NoticeContext, QualityGate, Reference,
+    RequiredGate, Settle, SettleProfile, Step, StoreInputs, Test, TestSuite, TraceStore, Variable,
+    VariableSet, kinds_beside_test, read, trace_store,
 };
 pub use eval::decided::DecidedBy;
 pub use explain::{

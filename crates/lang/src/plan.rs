@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use model::{Place, TestId};
+use model::{Place, StoreConfig, TestId};
 
 use crate::{
     document::{FileRef, Reference, Settle, SettleProfile, Trigger, TriggerKind},
@@ -34,6 +34,10 @@ pub struct Plan {
     pub(crate) expect: Vec<Expect>,
     pub(crate) absent: Vec<String>,
     pub(crate) settle_profile: Option<Reference>,
+    /// The trace stores that the test names.
+    pub(crate) stores: Vec<String>,
+    /// The trace stores to query.
+    pub(crate) queried: Vec<StoreConfig>,
     pub(crate) skip_trace_collection: bool,
     /// The requirements that a run has to pass in addition.
     pub(crate) gates: Gates,
@@ -109,9 +113,11 @@ impl Plan {
         self.skip_trace_collection
     }
 
-    /// How long to wait for the trace.
-    pub fn settle(&self) -> Settle {
-        self.settle
+    /// Returns how long to wait for the trace. The default timeout is extended by the lag of a store; a declared one is not.
+    pub fn settle(&self, lag: Duration) -> Settle {
+        let is_default = !self.says_timeout && self.settle.timeout == Settle::default().timeout;
+        let lag = if is_default { lag } else { Duration::ZERO };
+        Settle { timeout: self.settle.timeout + lag, ..self.settle }
     }
 
     /// Returns the conditions for a complete trace: service names, and selectors as written.
@@ -134,6 +140,21 @@ impl Plan {
         if let Some(timeout) = profile.timeout.filter(|_| !self.says_timeout) {
             self.settle.timeout = timeout;
         }
+    }
+
+    /// Returns the names of the trace stores that the test names; see [`query`](Self::query).
+    pub fn stores(&self) -> &[String] {
+        &self.stores
+    }
+
+    /// Lets every run query these trace stores.
+    pub fn query(&mut self, stores: Vec<StoreConfig>) {
+        self.queried = stores;
+    }
+
+    /// Returns the trace stores that a run queries.
+    pub fn queried(&self) -> &[StoreConfig] {
+        &self.queried
     }
 
     /// Requires every run to pass these gates too.

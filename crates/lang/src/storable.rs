@@ -6,7 +6,7 @@ use model::{DocumentKind, TestId};
 use source::{Diagnostic, Diagnostics, Span, Text};
 
 use crate::{
-    document::{CURRENT, Document, alone, read_placed},
+    document::{CURRENT, Document, NoticeContext, alone, read_placed},
     planned_test::plans_if_any,
 };
 
@@ -37,7 +37,7 @@ pub fn storable_documents(text: &Text, receiver: &str) -> (Vec<StorableDocument>
     let mut tests = planned.into_iter();
     let (mut kept, mut ids) = (Vec::new(), BTreeSet::new());
     for (document, span) in read_placed(text).0 {
-        found.extend(document.notice(text, receiver));
+        found.extend(document.notice(text, NoticeContext { receiver, is_server: true }));
         let one = match document {
             Document::Test(_) => tests.next().map(|test| {
                 let host = test.plan.host();
@@ -153,7 +153,7 @@ mod tests {
             (
                 "type: TraceStore\nspec: {name: prod, type: jaeger, jaeger: {endpoint: a}}\n",
                 "prod",
-                "a trace store of type `jaeger` is not queried",
+                "a server does not query trace stores",
             ),
             ("type: TraceStore\nspec: {name: prod, type: otlp}\n", "prod", ""),
         ];

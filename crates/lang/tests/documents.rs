@@ -201,13 +201,13 @@ fn a_polling_profile_says_how_long_unless_the_test_does() {
         let [planned] = planned.as_slice() else { panic!("{}", draw(&found, Colour::Never)) };
         let mut plan = planned.plan.clone();
         plan.wait_as(&profile);
-        assert_eq!(plan.settle().timeout.as_secs(), expected, "{settle}");
+        assert_eq!(plan.settle(Duration::ZERO).timeout.as_secs(), expected, "{settle}");
     }
 }
 
 /// Renders the public parts of a plan.
 fn show(plan: &Plan) -> String {
-    let settle = plan.settle();
+    let settle = plan.settle(Duration::ZERO);
     let mut shown = format!("{} `{}`\n", plan.id, plan.name);
     let mut line = |what: &str, value: String| {
         if !value.is_empty() {

@@ -28,6 +28,9 @@ const SERVICES_MAX: usize = 4096;
 /// The upper bound of tests that are remembered; nothing is learned about further ones.
 const TESTS_MAX: usize = 4096;
 
+/// The upper bound of trace stores that are remembered; nothing is learned about further ones.
+const STORES_MAX: usize = 64;
+
 /// The upper bound of peers of each kind for a service; nothing is learned about further ones.
 const PEERS_MAX: usize = 1024;
 
@@ -43,6 +46,10 @@ pub struct LearnedProfile {
     /// By the id of the test.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tests: BTreeMap<String, LearnedTest>,
+    /// The profiles of runs that queried trace stores, by the names of the stores. A delay that was seen through a store is none of
+    /// spans that are pushed, nor the other way round.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub stores: BTreeMap<String, LearnedProfile>,
 }
 
 /// The learned profile of the runs of one test.
@@ -117,6 +124,11 @@ impl LearnedProfile {
                 test.observe(seen);
             }
         }
+        for (name, seen) in &seen.stores {
+            if let Some(store) = self.store(name) {
+                store.observe(seen);
+            }
+        }
     }
 
     /// Merges another profile: the result has the larger delays and the union of peers. Merging is idempotent.
@@ -131,11 +143,45 @@ impl LearnedProfile {
                 test.merge(other);
             }
         }
+        for (name, other) in &other.stores {
+            if let Some(store) = self.store(name) {
+                store.merge(other);
+            }
+        }
+    }
+
+    /// Returns the profile of runs that query these stores; that of pushed spans if there are none.
+    pub fn through(&self, stores: &[&str]) -> Self {
+        match stores {
+            [] => Self { stores: BTreeMap::new(), ..self.clone() },
+            names => self.stores.get(&names.join(",")).cloned().unwrap_or_default(),
+        }
+    }
+
+    /// Returns what a run that queried these stores has seen, as a part of the complete profile.
+    #[must_use]
+    pub fn seen_through(self, stores: &[&str]) -> Self {
+        match stores {
+            _ if self.is_empty() => self,
+            [] => self,
+            names => Self { stores: [(names.join(","), self)].into(), ..Self::default() },
+        }
+    }
+
+    /// Returns all services, of pushed spans and of each store.
+    pub fn all_services_mut(&mut self) -> impl Iterator<Item = &mut LearnedService> {
+        let stores = self.stores.values_mut().flat_map(|store| store.services.values_mut());
+        self.services.values_mut().chain(stores)
+    }
+
+    /// Returns the longest delay of a service that enough runs have shown.
+    pub fn longest_delay(&self) -> Option<Duration> {
+        self.services.values().filter_map(LearnedService::delay).max()
     }
 
     /// Whether the profile is empty.
     pub fn is_empty(&self) -> bool {
-        self.services.is_empty() && self.tests.is_empty()
+        self.services.is_empty() && self.tests.is_empty() && self.stores.is_empty()
     }
 
     fn service(&mut self, name: &str) -> Option<&mut LearnedService> {
@@ -144,6 +190,14 @@ impl LearnedProfile {
             return None;
         }
         Some(self.services.entry(name.to_owned()).or_default())
+    }
+
+    fn store(&mut self, name: &str) -> Option<&mut LearnedProfile> {
+        let is_full = self.stores.len() >= STORES_MAX || name.len() > NAME_BYTES_MAX;
+        if is_full && !self.stores.contains_key(name) {
+            return None;
+        }
+        Some(self.stores.entry(name.to_owned()).or_default())
     }
 
     fn test(&mut self, name: &str) -> Option<&mut LearnedTest> {

@@ -16,6 +16,7 @@ mod role;
 mod run;
 mod secret;
 mod settlement;
+mod store;
 mod text_mut;
 mod time;
 pub mod trace;
@@ -42,9 +43,10 @@ pub use role::Role;
 pub use run::{Attempt, Outcome, Progress, RunEvent, Step, StepTime, What};
 pub use secret::Secret;
 pub use settlement::{
-    Because, Overtaken, ProcessQuiet, Settlement, SupersededVerdict, UnansweredPeer,
-    UnsettledReason,
+    Because, Overtaken, ProcessQuiet, Settlement, StoreGap, StoreQueries, SupersededVerdict,
+    UnansweredPeer, UnsettledReason,
 };
+pub use store::StoreConfig;
 pub use text_mut::TextMut;
 pub use time::Timestamp;
 pub use trace::Trace;

@@ -38,6 +38,19 @@ pub struct Settlement {
     /// Peers that were called and sent no span, sorted by name; including those that the test declares absent.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unanswered: Vec<UnansweredPeer>,
+    /// The trace stores that were queried.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stores: Vec<StoreQueries>,
+}
+
+/// A trace store that was queried.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StoreQueries {
+    /// The name of the store.
+    pub store: String,
+    /// How long a span was allowed to be missing from its answers, in nanoseconds.
+    pub lag_ns: u64,
 }
 
 /// A peer that was called and sent no span.
@@ -123,6 +136,20 @@ pub enum UnsettledReason {
     ContextLost(Vec<SpanId>),
     /// The response of the system states that it does not sample this trace.
     NotSampled,
+    /// The last query of a trace store failed or was refused, so that its spans are not known.
+    StoreUnread(StoreGap),
+    /// The last answer of a trace store may not have all its spans.
+    StorePartial(StoreGap),
+}
+
+/// Why the answers of a trace store do not prove that a span is absent.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct StoreGap {
+    /// The name of the store.
+    pub store: String,
+    /// What happened.
+    pub message: String,
 }
 
 /// A verdict that late spans would have changed.
@@ -174,6 +201,8 @@ impl Settlement {
             UnsettledReason::Partial => "partial",
             UnsettledReason::ContextLost(_) => "context lost",
             UnsettledReason::NotSampled => "not sampled",
+            UnsettledReason::StoreUnread(_) => "store unread",
+            UnsettledReason::StorePartial(_) => "store partial",
         };
         match self.unsettled.as_slice() {
             [] => "complete".to_owned(),

@@ -6,7 +6,7 @@
 use crate::{
     Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, Diagnosis, Exit, Finding,
     Judgement, NoAnswer, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
-    Reply, Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, TreeSpan,
+    Reply, Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, StoreGap, TreeSpan,
     UnansweredPeer, UnsettledReason,
     trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Status, Value},
 };
@@ -188,12 +188,17 @@ impl Settlement {
             drained: _,
             processes,
             unanswered,
+            stores,
         } = self;
         let mut said = Vec::new();
         for unsettled in unsettled {
             match unsettled {
                 UnsettledReason::ExpectedAbsent(names) | UnsettledReason::OtherServers(names) => {
                     said.extend(names.iter_mut().map(TextMut::Text));
+                }
+                UnsettledReason::StoreUnread(StoreGap { store, message })
+                | UnsettledReason::StorePartial(StoreGap { store, message }) => {
+                    said.extend([store, message].map(TextMut::Text));
                 }
                 UnsettledReason::NoTelemetry
                 | UnsettledReason::NotAnswered
@@ -208,6 +213,7 @@ impl Settlement {
                 | UnsettledReason::NotSampled => {}
             }
         }
+        said.extend(stores.iter_mut().map(|it| TextMut::Text(&mut it.store)));
         for UnansweredPeer { service, peer, calls: _, declared: _ } in unanswered {
             said.extend([service, peer].map(TextMut::Text));
         }

@@ -31,6 +31,12 @@ impl Timestamp {
         Duration::from_nanos(self.0.saturating_sub(earlier.0))
     }
 
+    /// Returns the timestamp `earlier` before this one, saturating at the epoch.
+    pub fn minus(self, earlier: Duration) -> Self {
+        let nanos = u64::try_from(earlier.as_nanos()).unwrap_or(u64::MAX);
+        Self(self.0.saturating_sub(nanos))
+    }
+
     /// Returns the timestamp `later` after this one, saturating at the maximum.
     pub fn plus(self, later: Duration) -> Self {
         Self(self.0.saturating_add(u64::try_from(later.as_nanos()).unwrap_or(u64::MAX)))

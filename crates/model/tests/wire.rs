@@ -8,8 +8,8 @@ use model::{
     DecisionBasis, Diagnosis, Exit, Finding, Judgement, LearnedProfile, LearnedService,
     LearnedTest, Level, NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place,
     PluginAnalysis, ProcessQuiet, Reply, Response, RuleAnalysis, RunEvent, RunId, Settlement,
-    SpanEvidence, SpanId, SpecJudgement, Step, StepTime, SupersededVerdict, Timestamp, TraceId,
-    TreeSpan, UnansweredPeer, UnsettledReason, Verdict, What,
+    SpanEvidence, SpanId, SpecJudgement, Step, StepTime, StoreGap, StoreQueries, SupersededVerdict,
+    Timestamp, TraceId, TreeSpan, UnansweredPeer, UnsettledReason, Verdict, What,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -23,6 +23,10 @@ fn attempt() -> Attempt {
         span_id: SpanId::from_bytes([0xcd; 8]).expect("not zero"),
         at: at(3),
     }
+}
+
+fn gap() -> StoreGap {
+    StoreGap { store: "prod".to_owned(), message: "503 Service Unavailable".to_owned() }
 }
 
 fn settlement() -> Settlement {
@@ -41,6 +45,8 @@ fn settlement() -> Settlement {
             UnsettledReason::Partial,
             UnsettledReason::ContextLost(vec![attempt().span_id]),
             UnsettledReason::NotSampled,
+            UnsettledReason::StoreUnread(gap()),
+            UnsettledReason::StorePartial(gap()),
         ],
         spans: 2,
         waited_ns: 30_000_000_000,
@@ -59,6 +65,7 @@ fn settlement() -> Settlement {
             quiet_ns: 6_000_000_000,
             because: Because::Unknown,
         }],
+        stores: vec![StoreQueries { store: "prod".to_owned(), lag_ns: 2_000_000_000 }],
         unanswered: vec![UnansweredPeer {
             service: "cart".to_owned(),
             peer: "bank:443".to_owned(),
@@ -270,7 +277,12 @@ fn learned() -> LearnedProfile {
     };
     let services = [("orders".to_owned(), orders), ("stock".to_owned(), LearnedService::default())];
     let test = LearnedTest { runs: 3, gaps_ms: vec![40, 1005, 38] };
-    LearnedProfile { services: services.into(), tests: [("buy".to_owned(), test)].into() }
+    let pushed = LearnedProfile {
+        services: services.into(),
+        tests: [("buy".to_owned(), test)].into(),
+        ..LearnedProfile::default()
+    };
+    LearnedProfile { stores: [("prod".to_owned(), pushed.clone())].into(), ..pushed }
 }
 
 /// Compares the serialized `value` with the golden file, and parses the golden file back to `value`.

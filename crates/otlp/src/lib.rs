@@ -27,5 +27,12 @@ pub use read::{
     Form, ReadError, TraceFile, count_metrics_json, read, read_logs_json, read_recording,
     traces_from_json,
 };
+/// Protobuf, field by field, for the messages of trace stores around their spans.
+pub mod proto {
+    pub use crate::{
+        message::Message,
+        wire::{Fields, bytes, varint},
+    };
+}
 pub use split::{Batch, Split, only_new, split};
 pub use wire::DecodeError;

@@ -8,13 +8,14 @@ const FIXED32: u32 = 5;
 
 /// A message that is being encoded. Fields are expected in the order of their numbers.
 #[derive(Debug, Default)]
-pub(crate) struct Message {
-    pub(crate) bytes: Vec<u8>,
+pub struct Message {
+    /// What has been encoded.
+    pub bytes: Vec<u8>,
 }
 
 impl Message {
     /// Writes a nested message.
-    pub(crate) fn message(&mut self, tag: u32, write: impl FnOnce(&mut Self)) {
+    pub fn message(&mut self, tag: u32, write: impl FnOnce(&mut Self)) {
         self.key(tag, BYTES);
         let start = self.bytes.len();
         write(self);
@@ -26,7 +27,7 @@ impl Message {
     }
 
     /// Writes bytes or a text.
-    pub(crate) fn bytes(&mut self, tag: u32, content: &[u8]) {
+    pub fn bytes(&mut self, tag: u32, content: &[u8]) {
         self.key(tag, BYTES);
         self.varint(content.len() as u64);
         self.bytes.extend_from_slice(content);
@@ -40,7 +41,7 @@ impl Message {
     }
 
     /// Writes a varint.
-    pub(crate) fn number(&mut self, tag: u32, number: u64) {
+    pub fn number(&mut self, tag: u32, number: u64) {
         self.key(tag, VARINT);
         self.varint(number);
     }

@@ -37,7 +37,7 @@ pub enum DecodeError {
 
 /// The rest of a message: a field is its key, followed by its content in the wire type of the key.
 #[derive(Clone, Debug)]
-pub(crate) struct Fields<'a> {
+pub struct Fields<'a> {
     /// All bytes up to the end of the message, so that an offset here is one in the outermost message.
     upto: &'a [u8],
     at: usize,
@@ -51,7 +51,7 @@ impl Faulty for DecodeError {
 }
 
 /// Returns the key of a varint.
-pub(crate) const fn varint(number: u32) -> u32 {
+pub const fn varint(number: u32) -> u32 {
     number << 3 | VARINT
 }
 
@@ -66,13 +66,13 @@ pub(crate) const fn fixed32(number: u32) -> u32 {
 }
 
 /// Returns the key of bytes, a text or a message.
-pub(crate) const fn bytes(number: u32) -> u32 {
+pub const fn bytes(number: u32) -> u32 {
     number << 3 | BYTES
 }
 
 impl<'a> Fields<'a> {
     /// Returns the fields of an outermost message.
-    pub(crate) fn new(message: &'a [u8]) -> Self {
+    pub fn new(message: &'a [u8]) -> Self {
         Self { upto: message, at: 0, nesting_left: NESTING_MAX }
     }
 
@@ -83,7 +83,7 @@ impl<'a> Fields<'a> {
 
     /// Reads the key of the next field, if there is one. The caller must read or skip its content before the next key.
     #[inline(always)]
-    pub(crate) fn key(&mut self) -> Result<Option<u32>, DecodeError> {
+    pub fn key(&mut self) -> Result<Option<u32>, DecodeError> {
         if self.at == self.upto.len() {
             return Ok(None);
         }
@@ -96,7 +96,7 @@ impl<'a> Fields<'a> {
 
     /// Reads the content of a varint field.
     #[inline(always)]
-    pub(crate) fn varint(&mut self) -> Result<u64, DecodeError> {
+    pub fn varint(&mut self) -> Result<u64, DecodeError> {
         // Most numbers are a key or a length of one byte, or the length of a span, of two.
         let number;
         match self.upto[self.at..] {
@@ -127,7 +127,7 @@ impl<'a> Fields<'a> {
 
     /// Reads the content of a field that is bytes or a text.
     #[inline(always)]
-    pub(crate) fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
+    pub fn bytes(&mut self) -> Result<&'a [u8], DecodeError> {
         let len = self.varint()?;
         let start = self.at;
         self.advance(len)?;
@@ -148,7 +148,7 @@ impl<'a> Fields<'a> {
 
     /// Skips the content of a field that has this key, whatever it is.
     #[inline(always)]
-    pub(crate) fn skip(&mut self, key: u32) -> Result<(), DecodeError> {
+    pub fn skip(&mut self, key: u32) -> Result<(), DecodeError> {
         match key & 7 {
             VARINT => drop(self.varint()?),
             FIXED64 => self.advance(8)?,

@@ -24,7 +24,7 @@ mod watch;
 
 use std::{future::Future, sync::Arc, time::Duration};
 
-use drivers::Arrivals;
+use drivers::{Arrivals, arrivals::QueriedSource};
 use lang::{Files, Plan, ResolveError, ResolvedPlan, Secrets, Seed, Vars};
 use model::{
     Answer, Attempt, Fault, Faulty, Judgement, LearnedProfile, LearnedTest, NoAnswer, NoAnswerKind,
@@ -50,6 +50,9 @@ use judging::JudgementContext;
 use ports::tell;
 use settle::{LingerState, Rules, SettleContext, SettledTrace, TraceBuffer, TraceEnd, settle};
 use subject::{JudgedTrace, Subject, tellable};
+
+/// How far the clocks of a system may be behind ours where a store is queried for spans since the trigger.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(3600);
 
 /// A run to execute.
 #[derive(Debug)]
@@ -144,7 +147,10 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
         answer: Arc::clone(&answer),
         share: ports.share(),
     };
-    let rules = rules(&job, &attempt, &request, clock);
+    let sources = arrivals.as_ref().map_or(&[][..], Arrivals::sources);
+    let learned = job.learned.through(&names(sources));
+    let lag = lag(sources, &learned);
+    let rules = rules(&job, &attempt, &request, (clock, learned, lag));
     let subject = Arc::new(Subject {
         run_id: job.run_id,
         test: job.plan.name.clone(),
@@ -172,8 +178,9 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
     };
     let reading = (clock, job.limits, ports.share());
     let gathering = TraceBuffer::new(&attempt, trigger.clone(), rules, reading)?;
-    let (rule, expects) = (job.plan.settle(), !job.plan.expected().is_empty());
-    let waiting = SettleContext { rule, judging: &subject.judging, clock, ends, expects };
+    let (rule, expects) = (job.plan.settle(lag), !job.plan.expected().is_empty());
+    let since = subject.request.is_fired().then(|| attempt.at.minus(CLOCKS_DIFFER_MAX));
+    let waiting = SettleContext { rule, judging: &subject.judging, clock, ends, expects, since };
     let (judged, seen, watch) =
         trace(gathering, (&waiting, &subject), arrivals, &mut steps).await?;
     let mut watch = watch.of_test(job.plan.id.as_str());
@@ -186,6 +193,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
         false => What::Judged { verdict },
     };
     tell(ports, judged_so);
+    let seen = watch.as_learned(seen);
     Ok(finished(outcome, judged.trace.clone(), seen, Some(watch)))
 }
 
@@ -267,23 +275,40 @@ async fn trace<P: Ports>(
     Ok((Arc::new(judged), seen, watch))
 }
 
+/// Returns the names of queried sources.
+pub(crate) fn names(sources: &[QueriedSource]) -> Vec<&str> {
+    sources.iter().map(|source| source.name.as_str()).collect()
+}
+
+/// Returns the longest lag of queried sources; zero if there are none. What earlier runs have shown has a margin.
+fn lag(sources: &[QueriedSource], learned: &LearnedProfile) -> Duration {
+    let shown = learned.longest_delay().map(|delay| delay.saturating_mul(3) / 2);
+    sources.iter().map(|source| source.lag.with(shown)).max().unwrap_or_default()
+}
+
 /// Returns the rules that the engine knows before the first span arrives.
-fn rules(job: &Job<'_>, attempt: &Attempt, request: &Request, clock: Clock) -> Rules {
-    let settle = job.plan.settle();
-    let known = job.learned.tests.get(job.plan.id.as_str());
+fn rules(
+    job: &Job<'_>,
+    attempt: &Attempt,
+    request: &Request,
+    (clock, learned, lag): (Clock, LearnedProfile, Duration),
+) -> Rules {
+    let settle = job.plan.settle(lag);
+    let known = learned.tests.get(job.plan.id.as_str());
     Rules {
         trigger: attempt.span_id,
         target: request.url().and_then(settle::authority),
         began: attempt.at,
         answered: clock.now(),
         is_fired: request.is_fired(),
-        flush: settle.flush,
-        quiet_max: settle::quiet_max(&settle),
+        flush: settle.flush.map(|flush| flush + lag),
+        lag,
+        quiet_max: settle::quiet_max(&settle) + lag,
         absent: job.plan.absent().iter().cloned().collect(),
-        learned: job.learned.clone(),
         started: job.started.cloned(),
         gap: known.map_or(Duration::ZERO, LearnedTest::longest_gap),
-        linger: settle::linger_of(known, &settle),
+        linger: settle::linger_of(known, &settle) + lag,
+        learned,
     }
 }
 

@@ -2,8 +2,10 @@
 //!
 //! Deliberately absent: why telemetry is missing, which the module `diagnosis` explains.
 
+use std::time::Duration;
+
 use lang::ResolvedPlan;
-use model::{Answer, Diagnosis, NoAnswerKind, Settlement, UnsettledReason};
+use model::{Answer, Diagnosis, NoAnswerKind, Settlement, StoreGap, StoreQueries, UnsettledReason};
 
 use crate::diagnosis;
 
@@ -38,11 +40,13 @@ pub(crate) fn reasons(
         |settlement: &&Settlement| !settlement.unsettled.contains(&UnsettledReason::NotWaited);
     if let Some(settlement) = settlement.filter(is_waited) {
         // If the trigger got no response, missing spans need no further explanation.
+        let is_unread = diagnosis::is_store_unread(settlement);
         let is_news = |it: &&UnsettledReason| {
-            (answer.is_answered() || **it != UnsettledReason::NoTelemetry)
+            (answer.is_answered() && !is_unread || **it != UnsettledReason::NoTelemetry)
                 && !diagnosis::is_explained(it, diagnoses)
         };
-        reasons.extend(settlement.unsettled.iter().filter(is_news).filter_map(reason));
+        let news = settlement.unsettled.iter().filter(is_news);
+        reasons.extend(news.filter_map(|unsettled| reason(unsettled, &settlement.stores)));
     }
     reasons
 }
@@ -84,7 +88,7 @@ fn no_answer_reason(kind: NoAnswerKind) -> &'static str {
     }
 }
 
-fn reason(unsettled: &UnsettledReason) -> Option<String> {
+fn reason(unsettled: &UnsettledReason, stores: &[StoreQueries]) -> Option<String> {
     Some(match unsettled {
         // The answer already explains the first, and a run never reports the others as a reason.
         UnsettledReason::NotAnswered | UnsettledReason::Partial | UnsettledReason::NotWaited => return None,
@@ -107,6 +111,16 @@ fn reason(unsettled: &UnsettledReason) -> Option<String> {
             "`{}` did not come, which the test expects: look whether it ran, or raise `settle.timeout`",
             expected.join("`, `")
         ),
+        UnsettledReason::NoTelemetry if !stores.is_empty() => {
+            let names: Vec<_> = stores.iter().map(|store| format!("`{}`", store.store)).collect();
+            let lag = Duration::from_nanos(stores.iter().map(|it| it.lag_ns).max().unwrap_or(0));
+            format!(
+                "no span of this trace is in the trace store {}: check that the system sends its spans there, and that it \
+                 continues the `traceparent` it gets; if they appear there later than {lag:?} after they were sent, \
+                 declare `lag` in the document of the store",
+                names.join(", ")
+            )
+        }
         UnsettledReason::NoTelemetry => "no span of the system came: check that it exports OTLP to the address \
                                    that Qualitytrace listens on, and that it continues the `traceparent` it gets; if \
                                    its spans come late, declare `settle.flush`"
@@ -125,6 +139,12 @@ fn reason(unsettled: &UnsettledReason) -> Option<String> {
             "spans could also be received by `{}` during the run, and servers do not share spans yet, so that what is missing here \
              may be there: send all spans to one server, or run one server until a common bus joins them",
             servers.join("`, `")
+        ),
+        UnsettledReason::StoreUnread(StoreGap { store, message }) => format!(
+            "the trace store `{store}` could not be read, so that what is missing may be there: {message}"
+        ),
+        UnsettledReason::StorePartial(StoreGap { store, message }) => format!(
+            "the trace store `{store}` gave only a part of the trace: {message}"
         ),
         UnsettledReason::SpansLost => {
             "spans may have been lost on their way: an export was refused, the trace is larger than one may be, or the server was \

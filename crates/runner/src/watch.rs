@@ -16,6 +16,7 @@ use tokio::time::{Instant, sleep_until};
 use crate::{
     clock::nanos,
     judging::JudgementContext,
+    names,
     ports::{LeaseLost, Ports, tell},
     settle::{self, LingerState, TraceBuffer, TraceEnd},
     subject::{JudgedTrace, Subject, tellable},
@@ -100,6 +101,20 @@ impl LateSpanMonitor {
         provisional: Outcome,
         ports: &P,
     ) -> Result<FinalRun, LeaseLost> {
+        let concluded = self.final_run(provisional, ports).await?;
+        Ok(FinalRun { seen: self.as_learned(concluded.seen), ..concluded })
+    }
+
+    /// Returns what this run has seen as a part of the complete profile: separate for each source of spans.
+    pub(crate) fn as_learned(&self, seen: LearnedProfile) -> LearnedProfile {
+        seen.seen_through(&names(self.arrivals.sources()))
+    }
+
+    async fn final_run<P: Ports>(
+        &mut self,
+        provisional: Outcome,
+        ports: &P,
+    ) -> Result<FinalRun, LeaseLost> {
         let mut concluded = FinalRun {
             trace: None,
             seen: self.seen_in_all(),
@@ -148,8 +163,13 @@ impl LateSpanMonitor {
         let engine = &self.gathering.engine;
         let mut settlement = self.gathering.settlement(*answered, now);
         // A trace that still receives spans has not lingered.
-        if settlement.is_whole() && engine.final_at().is_none_or(|at| at > now) {
-            settlement.unsettled.push(UnsettledReason::NotQuiet);
+        if settlement.is_whole() {
+            let known = self.gathering.watermark();
+            match engine.final_at() {
+                Some(at) if at <= known => {}
+                Some(at) => settlement.unsettled.extend(self.gathering.uncovered(at)),
+                None => settlement.unsettled.push(UnsettledReason::NotQuiet),
+            }
         }
         if *expects && engine.spans() > 0 {
             let missing = judging.expected_missing(&self.gathering.trace).await;
@@ -212,6 +232,7 @@ impl LateSpanMonitor {
 
     /// Listens until `end`, and returns whether the spans that arrived would have changed the verdict.
     pub async fn until(mut self, end: impl Future<Output = ()>) -> WatchEnd {
+        self.arrivals.watch(self.judged_at);
         let mut end = pin!(end);
         let (mut overtaken, mut news) = (None, None);
         let shown = self.gathering.engine.gap().max(self.gathering.engine.known_gap());
@@ -252,13 +273,13 @@ impl LateSpanMonitor {
             .resolved
             .secrets()
             .hide_all(overtaken.iter_mut().flat_map(Overtaken::texts_mut));
-        WatchEnd { seen, overtaken }
+        WatchEnd { seen: self.as_learned(seen), overtaken }
     }
 
     async fn take(mut self, arrival: Arrival, news: &mut Option<News>) -> Self {
         let came = match &arrival {
             Arrival::Spans { at, .. } => News { at: *at, from: self.gathering.trace.len() },
-            Arrival::Coverage { .. } => return self,
+            Arrival::Coverage { .. } | Arrival::Gap { .. } => return self,
         };
         let before = self.gathering.engine.spans();
         self.gathering = self.gathering.take(arrival).await;

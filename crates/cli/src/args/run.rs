@@ -42,7 +42,7 @@ pub(crate) struct RunArgs {
         value_name = "URL",
         env = "QUALITYTRACE_SERVER",
         conflicts_with_all = [
-            "command", "ready", "drain", "otlp", "protocol", "repeat", "retries", "timeout", "watch", "shard",
+            "command", "ready", "drain", "otlp", "stores", "protocol", "repeat", "retries", "timeout", "watch", "shard",
             "last_failed", "files", "secrets",
         ]
     )]
@@ -109,6 +109,10 @@ pub(crate) struct SystemFlags {
         value_delimiter = ','
     )]
     pub(crate) otlp: Vec<SocketAddr>,
+    /// A trace store to query for every trace, by id or name; its document is among FILES; several times for several
+    /// [default: what a test names, else the default store]
+    #[arg(long = "store", value_name = "NAME", env = "QUALITYTRACE_STORE", value_delimiter = ',')]
+    pub(crate) stores: Vec<String>,
     /// The protocol by which COMMAND exports [default: its OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf]
     #[arg(long, value_enum, requires = "command", env = "QUALITYTRACE_PROTOCOL")]
     pub(crate) protocol: Option<Protocol>,

@@ -39,6 +39,7 @@ use crate::{
     exit::Exit,
     learn,
     reports::Reports,
+    stores,
     terminal::Terminal,
     variables,
 };
@@ -136,6 +137,8 @@ impl Rounds<'_> {
         let Self { args, world, terminal, .. } = *self;
         let (mut items, beside) = items(args, terminal)?;
         discovery::hold(&mut items, &beside, terminal)?;
+        let stores = (&beside, &args.system.stores[..]);
+        stores::apply(&mut items, stores, &self.environment, terminal)?;
         // A shard may be empty, which was printed.
         if items.is_empty() {
             return Ok(Exit::Passed);

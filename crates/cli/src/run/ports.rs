@@ -1,8 +1,13 @@
 //! The ports of a local run: it stores no progress, since no other process could resume it.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use drivers::{arrivals::Arrivals, receiver::ReceiverSnapshot, trigger::AnswerHold};
+use drivers::{
+    arrivals::Arrivals,
+    receiver::ReceiverSnapshot,
+    store::{StoreClient, poll},
+    trigger::AnswerHold,
+};
 use model::{Answer, Attempt, KeyRing, Request, RunEvent, Timestamp, TraceId, What};
 use runner::{LeaseLost, Ports, Share, diagnosis::Process};
 use tokio::{sync::mpsc, time::Instant};
@@ -19,6 +24,8 @@ pub(super) struct LocalPorts<'a> {
     pub(super) running: Option<&'a RunningSystem>,
     pub(super) line: &'a Line,
     stage: Stage,
+    /// The trace stores to query.
+    pub(super) stores: Vec<Arc<StoreClient>>,
     pub(super) trace: Mutex<Option<TraceId>>,
     /// The reason why the command did not export its remaining spans during a drain.
     pub(super) undrained: Mutex<Option<String>>,
@@ -54,6 +61,7 @@ impl<'a> LocalPorts<'a> {
             running,
             line,
             stage,
+            stores: Vec::new(),
             trace: Mutex::default(),
             undrained: Mutex::default(),
             answered: Mutex::default(),
@@ -113,7 +121,11 @@ impl Ports for LocalPorts<'_> {
 
     async fn spans(&self, trace: TraceId) -> Arrivals {
         *self.trace.lock().unwrap_or_else(PoisonError::into_inner) = Some(trace);
-        self.session.inbox.expect(trace)
+        let mut arrivals = self.session.inbox.expect(trace);
+        for store in &self.stores {
+            poll(&mut arrivals, Arc::clone(store), trace);
+        }
+        arrivals
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {

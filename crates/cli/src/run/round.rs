@@ -313,6 +313,7 @@ impl ActiveRound<'_, '_> {
                 self.no_run(case, error.to_string());
             }
             Err(SessionError::File(error)) => self.refuse(case, &error),
+            Err(SessionError::Store(error)) => self.refuse(case, &error),
             Err(SessionError::Run(error)) => self.refuse(case, &error),
         }
     }

@@ -12,10 +12,11 @@ use std::{
 use drivers::{
     inbox::{self, Inbox},
     receiver::{self, Receiver},
+    store::{InvalidStore, StoreClient, StoreDialer},
     trigger::{self, Triggers},
 };
 use lang::{Files, Plan, Vars};
-use model::{Fault, Faulty, Key, KeyRing, LearnedProfile, Progress, RunId, World};
+use model::{Fault, Faulty, Key, KeyRing, LearnedProfile, Progress, RunId, StoreConfig, World};
 use runner::{FinishedRun, Job, Limits, Pool, RunError, StartedProcesses};
 use thiserror::Error;
 use tokio::{runtime::Handle, time::sleep};
@@ -57,6 +58,9 @@ pub(crate) struct Session {
     /// The upper bound for the duration of a test.
     timeout: Option<Duration>,
     known: Mutex<LearnedState>,
+    dialer: StoreDialer,
+    /// The stores that were queried so far, each with its configuration.
+    stores: Mutex<Vec<(StoreConfig, Arc<StoreClient>)>>,
     /// The pool in which tests are judged.
     pub(super) pool: Pool,
 }
@@ -98,6 +102,8 @@ pub(crate) enum SessionError {
     System(#[from] SystemError),
     #[error(transparent)]
     File(#[from] FileError),
+    #[error(transparent)]
+    Store(#[from] InvalidStore),
 }
 
 impl Faulty for OpenError {
@@ -115,6 +121,7 @@ impl Faulty for SessionError {
             Self::Run(error) => error.fault(),
             Self::System(error) => error.fault(),
             Self::File(error) => error.fault(),
+            Self::Store(error) => error.fault(),
         }
     }
 }
@@ -137,6 +144,7 @@ impl Open {
         })?;
         let limits = trigger::TriggerLimits::default();
         let commands = trigger::Commands::All;
+        let dialer = StoreDialer::new(&environment, None);
         let triggers =
             Triggers::new(trigger::TriggerConfig { limits, environment, commands, networks: None });
         let known = Mutex::new(LearnedState {
@@ -153,6 +161,8 @@ impl Open {
             started: None,
             timeout: None,
             known,
+            dialer,
+            stores: Mutex::default(),
             // All local runs have one owner, and one owner gets half of the pool.
             pool: Pool::new(2 * Handle::current().metrics().num_workers()),
         };
@@ -208,7 +218,8 @@ impl Session {
             Some(system) => Some(system.running(self.target(plan, vars)).await?),
             None => None,
         };
-        let ports = LocalPorts::new(self, running.as_deref(), line, Stage::Running);
+        let mut ports = LocalPorts::new(self, running.as_deref(), line, Stage::Running);
+        ports.stores = self.stores(plan)?;
         *ports.answered.lock().unwrap_or_else(PoisonError::into_inner) = answered;
         let finished = self.run_on(&ports, (plan, vars, &files)).await;
         match (&self.system, &running) {
@@ -262,6 +273,24 @@ impl Session {
         Ok(finished)
     }
 
+    /// Returns the stores that a test queries. Each is opened once in a session.
+    fn stores(&self, plan: &Plan) -> Result<Vec<Arc<StoreClient>>, InvalidStore> {
+        let mut opened = self.stores.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut stores = Vec::new();
+        for config in plan.queried() {
+            let known = opened.iter().find(|(known, _)| known == config);
+            stores.push(match known {
+                Some((_, store)) => Arc::clone(store),
+                None => {
+                    let store = Arc::new(self.dialer.open(config)?);
+                    opened.push((config.clone(), Arc::clone(&store)));
+                    store
+                }
+            });
+        }
+        Ok(stores)
+    }
+
     /// Adds the observations of a run to the learned profile.
     ///
     /// Runs that are inconclusive because parents are absent show that parents are absent. Several of those within one command
@@ -269,11 +298,11 @@ impl Session {
     pub(crate) fn learn(&self, seen: &LearnedProfile) {
         let mut known = self.known();
         known.seen.observe(seen);
-        for service in known.seen.services.values_mut() {
+        for service in known.seen.all_services_mut() {
             service.absent_parents = service.absent_parents.min(1);
         }
         let mut seen = seen.clone();
-        for service in seen.services.values_mut() {
+        for service in seen.all_services_mut() {
             service.absent_parents = 0;
         }
         Arc::make_mut(&mut known.learned).observe(&seen);

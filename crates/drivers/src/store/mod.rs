@@ -1,37 +1,71 @@
 //! Trace stores that are queried for one trace.
 //!
-//! A [`Store`] makes one attempt at one query. [`poll`] queries it until the run has what it needs, and makes
-//! [`Arrivals`](crate::Arrivals) of the answers: a store adds evidence of presence, and proves absence only by a complete answer
-//! that began late enough.
+//! A [`Store`] makes one attempt at one query. [`poll`] queries it until the run has what it needs, and reports the answers as
+//! [`Arrivals`](crate::Arrivals): a store adds evidence of presence, and proves absence only by a complete answer that began late
+//! enough.
 //!
-//! Deliberately absent so far: the stores themselves, and the message of a query that failed or was refused: it becomes a reason of
-//! the settlement with the first store.
+//! [`StoreDialer`] opens the stores that documents configure.
 
+mod connection;
+mod dialer;
+mod jaeger;
 mod limit;
 mod poll;
+mod tempo;
 
-use std::time::Duration;
+use std::{fmt, pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use model::{Timestamp, TraceId};
 
+use crate::arrivals::Lag;
+
+pub use dialer::{InvalidStore, StoreDialer, profiles};
 pub use limit::QueryLimit;
 pub use poll::poll;
 
 /// A trace store.
-pub trait Store: Send + Sync + 'static {
+pub trait Store: fmt::Debug + Send + Sync {
     /// Returns what is known of the store before it is queried.
     fn profile(&self) -> &StoreProfile;
 
     /// Queries the spans of a trace that began after `since`: one attempt, with a timeout of its own, without a retry.
-    fn query(&self, trace: TraceId, since: Timestamp) -> impl Future<Output = QueryResult> + Send;
+    fn query(&self, trace: TraceId, since: Option<Timestamp>) -> Query<'_>;
 }
 
-/// What is known of a store before it is queried.
+/// A query that is under way.
+pub type Query<'a> = Pin<Box<dyn Future<Output = QueryResult> + Send + 'a>>;
+
+/// A store as a run uses it.
+#[derive(Debug)]
+pub struct StoreClient {
+    /// The name that the user gave it.
+    pub name: String,
+    /// How long after its arrival at the store a span may be missing from complete answers.
+    pub lag: Lag,
+    /// The store.
+    pub store: Box<dyn Store>,
+    /// The limit of its queries, over all runs.
+    pub limit: QueryLimit,
+}
+
+/// What is known of a store before it is queried. `docs/stores.md` prints it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StoreProfile {
+    /// Its name.
+    pub name: &'static str,
+    /// The API that is queried.
+    pub api: &'static str,
+    /// The version that its tests ran against.
+    pub version: &'static str,
+    /// What it changes in spans, or loses of them.
+    pub changes: &'static str,
+    /// The lag, if neither the user nor earlier runs know it.
+    pub lag: Duration,
     /// The longest time between two queries of one trace.
     pub pause_max: Duration,
+    /// From how many spans on an answer may lack some without a sign.
+    pub spans_max: Option<u64>,
 }
 
 /// The result of one query.
@@ -67,4 +101,11 @@ pub enum Completeness {
     Complete,
     /// It may not have, for this reason.
     Partial(String),
+}
+
+/// Returns the spans of a trace in a JSON answer, in OTLP `TracesData` messages.
+fn from_json(body: &[u8], trace: TraceId) -> Result<Vec<Bytes>, String> {
+    let traces = otlp::read(body).map_err(|error| error.to_string())?;
+    let of_trace = traces.iter().filter(|it| it.id() == trace);
+    Ok(of_trace.map(|trace| otlp::encode(trace).into()).collect())
 }

@@ -1,8 +1,9 @@
 //! Queries a store for one trace until the run has what it needs.
 //!
-//! The first query is sent at once; the pauses grow from 100 ms by half up to the longest pause of the store, and start anew when
-//! an answer has new spans. A run that would conclude at a time wants that time covered: the store is queried once more when it
-//! has come. Only spans that are new or changed are passed on.
+//! The first query is sent when the trigger has its answer; the pauses grow from 100 ms by half up to the longest pause of the
+//! store, and start anew when an answer has new spans. A run that would conclude at a time wants that time covered: the store is
+//! queried once more when it has come. After the final verdict a few more queries find spans that came too late. Only spans that
+//! are new or changed are passed on.
 
 use std::{
     collections::HashSet,
@@ -14,107 +15,107 @@ use std::{
 use bytes::Bytes;
 use model::{Timestamp, TraceId};
 use otlp::only_new;
-use tokio::{
-    sync::{mpsc, watch},
-    task::JoinSet,
-    time::{Instant, sleep_until},
-};
+use tokio::time::{Instant, sleep_until};
 
-use super::{Completeness, QueryLimit, QueryResult, Store};
-use crate::arrivals::{Arrival, Arrivals};
+use super::{Completeness, QueryResult, StoreClient};
+use crate::arrivals::{AnswerGap, Arrivals, Demand, QueriedSource, RunEnd, SourceFeed};
 
 /// The first pause between two queries.
 const PAUSE_MIN: Duration = Duration::from_millis(100);
 
-/// The maximum number of messages between the queries and a run; further ones wait.
-const MESSAGES_MAX: usize = 16;
+/// The maximum number of queries for late spans, over twice the lag.
+const LATE_QUERIES_MAX: u32 = 10;
 
-/// Queries a store for the spans of a trace that began after `since`, until the arrivals are dropped or the store refuses.
-pub fn poll<S: Store>(
-    store: Arc<S>,
-    limit: Arc<QueryLimit>,
-    trace: TraceId,
-    since: Timestamp,
-) -> Arrivals {
-    let (sender, receiver) = mpsc::channel(MESSAGES_MAX);
-    let (wanted, wants) = watch::channel(None);
-    let queries = Queries { store, limit, trace, since, sender, wants, seen: HashSet::new() };
-    let mut tasks = JoinSet::new();
-    tasks.spawn(queries.run());
-    Arrivals::queried(receiver, wanted, tasks)
+/// Adds a store to the sources of a trace.
+pub fn poll(arrivals: &mut Arrivals, client: Arc<StoreClient>, trace: TraceId) {
+    let source = QueriedSource { name: client.name.clone(), lag: client.lag };
+    arrivals.query(source, |feed| async move {
+        let queries = Queries { client, trace, feed, seen: HashSet::new(), late_queries: 0 };
+        // The end of the run ends the queries.
+        let _end = queries.run().await;
+    });
 }
 
-struct Queries<S> {
-    store: Arc<S>,
-    limit: Arc<QueryLimit>,
+struct Queries {
+    client: Arc<StoreClient>,
     trace: TraceId,
-    since: Timestamp,
-    sender: mpsc::Sender<Arrival>,
-    /// The time that the run wants covered.
-    wants: watch::Receiver<Option<Instant>>,
+    feed: SourceFeed,
     /// The hashes of all spans that were passed on, with their resources and scopes.
     seen: HashSet<u64>,
+    /// The number of queries since the final verdict.
+    late_queries: u32,
 }
 
 /// What follows from an answer.
 enum Next {
     /// The next query, after at least this pause.
     Pause { has_news: bool, at_least: Duration },
-    /// No further query: the store refuses, or the run has ended.
+    /// No further query: the store refuses.
     End,
 }
 
-impl<S: Store> Queries<S> {
-    async fn run(mut self) {
-        let pause_max = self.store.profile().pause_max.max(PAUSE_MIN);
+impl Queries {
+    async fn run(mut self) -> Result<(), RunEnd> {
+        let since = self.begin().await?;
+        let pause_max = self.client.store.profile().pause_max.max(PAUSE_MIN);
         let mut pause = PAUSE_MIN;
         loop {
-            let permit = self.limit.turn().await;
+            let permit = self.client.limit.turn().await;
             let began = Instant::now();
-            let result = self.store.query(self.trace, self.since).await;
+            let result = self.client.store.query(self.trace, since).await;
             drop(permit);
-            let next = self.pass_on(result, began).await;
-            let Next::Pause { has_news, at_least } = next else { return };
+            let Next::Pause { has_news, at_least } = self.pass_on(result, began).await? else {
+                return Ok(());
+            };
             pause = if has_news { PAUSE_MIN } else { pause };
-            let now = Instant::now();
-            let (next, earliest) = (now + pause.max(at_least), now + at_least);
-            if self.wait(began, next, earliest).await.is_err() {
-                return;
+            if !self.wait(began, (pause, at_least)).await? {
+                return Ok(());
             }
             pause = (pause * 3 / 2).min(pause_max);
         }
     }
 
+    /// Waits until the run demands spans, and returns since when.
+    async fn begin(&mut self) -> Result<Option<Timestamp>, RunEnd> {
+        let demand = self.feed.demand.wait_for(|demand| *demand != Demand::Nothing).await;
+        demand.map(|demand| demand.since()).map_err(|_| RunEnd)
+    }
+
     /// Passes on what an answer has, and what it covers.
-    async fn pass_on(&mut self, result: QueryResult, began: Instant) -> Next {
+    async fn pass_on(&mut self, result: QueryResult, began: Instant) -> Result<Next, RunEnd> {
+        let pause = |has_news, at_least| Next::Pause { has_news, at_least };
         let (otlp, completeness) = match result {
             QueryResult::Nothing => (Vec::new(), Completeness::Complete),
             QueryResult::Spans { otlp, completeness } => (otlp, completeness),
-            QueryResult::Refused { .. } => return Next::End,
-            QueryResult::Failed { retry_after, .. } => {
-                return Next::Pause { has_news: false, at_least: retry_after.unwrap_or_default() };
+            QueryResult::Refused { message } => {
+                self.feed.gap(AnswerGap::Refused(message)).await?;
+                return Ok(Next::End);
+            }
+            QueryResult::Failed { message, retry_after } => {
+                self.feed.gap(AnswerGap::Failed(message)).await?;
+                return Ok(pause(false, retry_after.unwrap_or_default()));
             }
         };
-        let mut is_complete = completeness == Completeness::Complete;
-        let mut has_news = false;
+        let (mut completeness, mut has_news) = (completeness, false);
         for message in otlp {
             match self.news(&message) {
                 Some(bytes) if bytes.is_empty() => {}
                 Some(bytes) => {
                     has_news = true;
-                    let arrival = Arrival::Spans { at: Instant::now(), bytes };
-                    if self.sender.send(arrival).await.is_err() {
-                        return Next::End;
-                    }
+                    self.feed.spans(bytes).await?;
                 }
                 // What cannot be decoded may hold any span.
-                None => is_complete = false,
+                None => {
+                    let why = "a part of the answer is not OTLP".to_owned();
+                    completeness = Completeness::Partial(why);
+                }
             }
         }
-        if is_complete && self.sender.send(Arrival::Coverage { began }).await.is_err() {
-            return Next::End;
+        match completeness {
+            Completeness::Complete => self.feed.coverage(began).await?,
+            Completeness::Partial(why) => self.feed.gap(AnswerGap::Partial(why)).await?,
         }
-        Next::Pause { has_news, at_least: Duration::ZERO }
+        Ok(pause(has_news, Duration::ZERO))
     }
 
     /// Returns a message with the spans that are new or changed; empty if there are none, and none if it cannot be decoded.
@@ -129,21 +130,35 @@ impl<S: Store> Queries<S> {
         Some(if batch.spans == 0 { Bytes::new() } else { batch.bytes })
     }
 
-    /// Waits until `next`, or until a wanted time has come since the last query `began`, but not less than until `earliest`. Fails if
-    /// the run has ended.
+    /// Waits for the time of the next query: after the pause, or when a wanted time has come since the last query `began`, but not
+    /// less than `at_least`. Returns false if there is to be none.
     async fn wait(
         &mut self,
         began: Instant,
-        next: Instant,
-        earliest: Instant,
-    ) -> Result<(), watch::error::RecvError> {
+        (pause, at_least): (Duration, Duration),
+    ) -> Result<bool, RunEnd> {
+        let now = Instant::now();
         loop {
-            let due = self.wants.borrow_and_update().filter(|wanted| *wanted > began);
-            let until = due.map_or(next, |due| due.min(next)).max(earliest);
+            let demand = *self.feed.demand.borrow_and_update();
+            let until = match demand {
+                Demand::LateSpans { from, .. } => {
+                    let window = self.client.lag.with(None) * 2;
+                    let pause = (window / LATE_QUERIES_MAX).max(PAUSE_MIN);
+                    if self.late_queries == LATE_QUERIES_MAX || now + pause > from + window {
+                        return Ok(false);
+                    }
+                    self.late_queries += 1;
+                    now + pause
+                }
+                Demand::Spans { until: Some(wanted), .. } if wanted > began => {
+                    wanted.min(now + pause)
+                }
+                Demand::Spans { .. } | Demand::Nothing => now + pause,
+            };
             tokio::select! {
                 biased;
-                () = sleep_until(until) => return Ok(()),
-                changed = self.wants.changed() => changed?,
+                () = sleep_until(until.max(now + at_least)) => return Ok(true),
+                changed = self.feed.demand.changed() => changed.map_err(|_| RunEnd)?,
             }
         }
     }

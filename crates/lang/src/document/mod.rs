@@ -8,6 +8,7 @@
 mod notice;
 mod settings;
 mod settle;
+mod store_config;
 mod suite;
 mod test;
 pub mod trace_store;
@@ -21,8 +22,10 @@ use source::{
     Diagnostic, Diagnostics, Fields, Item, Node, Scalar, Span, Text, did_you_mean, read_yaml,
 };
 
+pub use notice::NoticeContext;
 pub use settings::{Analyzer, CURRENT, Gate, QualityGate, RequiredGate, SettleProfile};
 pub use settle::Settle;
+pub use store_config::StoreInputs;
 pub use suite::{Step, TestSuite};
 pub use test::Test;
 pub(crate) use test::{ClaimSource, OutputSource, SpecSource};

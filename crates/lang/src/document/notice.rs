@@ -7,15 +7,24 @@ use source::{Diagnostic, Span, Text};
 use super::settings::CURRENT;
 use super::{
     Document, TraceStore,
-    trace_store::{Azure, Store},
+    store_config::tempo_by_grpc,
+    trace_store::{Azure, Client, Store},
 };
 
+/// Where documents are used.
+#[derive(Clone, Copy, Debug)]
+pub struct NoticeContext<'a> {
+    /// The address at which OTLP is received, for the configuration of a Collector.
+    pub receiver: &'a str,
+    /// Whether a server runs them.
+    pub is_server: bool,
+}
+
 impl Document {
-    /// Returns the warning for commands that check, store or run documents. `text` is the source of the document; `receiver` is
-    /// the address at which OTLP is received, for the configuration of a Collector.
-    pub fn notice(&self, text: &Text, receiver: &str) -> Option<Diagnostic> {
+    /// Returns the warning for commands that check, store or run documents. `text` is the source of the document.
+    pub fn notice(&self, text: &Text, context: NoticeContext<'_>) -> Option<Diagnostic> {
         match self {
-            Self::TraceStore(store) => store.notice(text, receiver),
+            Self::TraceStore(store) => store.notice(text, context),
             Self::Analyzer(it) => of_other_id(it.id.as_deref(), it.head, ("analyzer", text)),
             Self::QualityGate(it) => of_other_id(it.id.as_deref(), it.head, ("quality gate", text)),
             Self::Test(_)
@@ -29,14 +38,21 @@ impl Document {
 
 impl TraceStore {
     /// Warns that the store is not queried, unless its spans arrive by OTLP anyway.
-    fn notice(&self, text: &Text, receiver: &str) -> Option<Diagnostic> {
+    fn notice(&self, text: &Text, context: NoticeContext<'_>) -> Option<Diagnostic> {
+        let NoticeContext { receiver, is_server } = context;
         let kind = self.store.name();
-        if !self.store.is_queried() {
+        if let Store::Tempo(Client::Grpc(client)) = &self.store {
+            return Some(Diagnostic::warning(text, self.head, tempo_by_grpc(client)));
+        }
+        if !self.is_queried() || (self.can_be_queried() && !is_server) {
             return None;
         }
-        let message = format!(
-            "a trace store of type `{kind}` is not queried by this version: spans come by OTLP"
-        );
+        let message = match self.can_be_queried() {
+            true => "a server does not query trace stores: spans come by OTLP".to_owned(),
+            false => format!(
+                "a trace store of type `{kind}` is not queried by this version: spans come by OTLP"
+            ),
+        };
         let name = self.name.as_deref().unwrap_or(kind);
         let help = format!(
             "have the Collector that feeds `{name}` send here too; beside what it has, its configuration needs"
@@ -71,7 +87,7 @@ impl Store {
     }
 
     /// Whether traces would have to be fetched from it.
-    fn is_queried(&self) -> bool {
+    pub(super) fn is_queried(&self) -> bool {
         !matches!(self, Self::Otlp(_) | Self::AzureAppInsights(Azure { is_collector: true, .. }))
     }
 }

@@ -29,6 +29,8 @@ pub struct Test {
     pub(crate) expect: Vec<Scalar>,
     pub(crate) absent: Vec<Scalar>,
     pub(crate) settle_profile: Option<Reference>,
+    /// The trace stores that it names.
+    pub(crate) stores: Vec<String>,
 }
 
 #[derive(Clone, Debug)]
@@ -95,6 +97,11 @@ impl Test {
             let message = "what `settle.expect` names is waited for in the trace, and `skipTraceCollection` takes none";
             found.push(found.error(first.span, message).help("take one of the two out"));
         }
+        let stores = read_stores(&mut fields);
+        if let Some(first) = stores.first().filter(|_| skip_trace_collection) {
+            let message = "`store` is queried for the trace, and `skipTraceCollection` takes none";
+            found.push(found.error(first.span, message).help("take one of the two out"));
+        }
         let settle_profile = read_settle_profile(&mut fields, found);
         take_read_only(&mut fields, READ_ONLY);
         fields.finish();
@@ -116,8 +123,19 @@ impl Test {
             expect,
             absent,
             settle_profile,
+            stores: stores.into_iter().map(|store| store.text).collect(),
         })
     }
+}
+
+/// Parses the trace stores that a test names: one, or a list.
+fn read_stores(fields: &mut Fields<'_>) -> Vec<Scalar> {
+    let Some(item) = fields.take("store") else { return Vec::new() };
+    if item.node.as_sequence().is_none() {
+        return item.text().cloned().into_iter().collect();
+    }
+    let list = item.list().unwrap_or_default();
+    list.iter().filter_map(|item| item.text().cloned()).collect()
 }
 
 /// Returns the items of a list. A value that is not a list lacks its dash.

@@ -1,13 +1,13 @@
 //! Trace stores: the backends that store the traces of a system, and how to connect to them.
 //!
-//! Deliberately absent: fetching. Texts are as written; the client that connects fills in their `${env:…}`.
+//! Texts are as written: `store_config` fills in their `${env:…}`. Deliberately absent: queries.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, time::Duration};
 
 use model::Secret;
 use source::{Diagnostics, Fields, Item, Span};
 
-use super::{is_blank, read_name, take_others, take_read_only, tell_other, text, texts};
+use super::{is_blank, read_name, read_wait, take_others, take_read_only, tell_other, text, texts};
 
 /// A backend that stores the traces of a system.
 #[derive(Clone, Debug)]
@@ -16,8 +16,10 @@ pub struct TraceStore {
     pub id: Option<String>,
     /// The display name.
     pub name: Option<String>,
-    /// Whether it is the store to query.
+    /// Whether it is queried for tests that name no store.
     pub is_default: bool,
+    /// How long after its arrival at the store a span may be missing from its answers, if the user knows it.
+    pub lag: Option<Duration>,
     /// The type of the store and its configuration.
     pub store: Store,
     /// The span of its type.
@@ -29,7 +31,7 @@ pub struct TraceStore {
 pub enum Store {
     /// Spans arrive by OTLP, exported by the system or by a Collector: the type as written, such as `otlp` or `honeycomb`.
     Otlp(String),
-    /// Jaeger, by gRPC.
+    /// Jaeger, by gRPC, or by HTTP if its address is a URL.
     Jaeger(GrpcClient),
     /// Tempo, by gRPC or HTTP.
     Tempo(Client),
@@ -59,20 +61,10 @@ pub enum Client {
 /// The configuration of a gRPC client.
 #[derive(Clone, Debug)]
 pub struct GrpcClient {
-    /// `host:port`
+    /// `host:port`, or for Jaeger the URL of its HTTP API.
     pub endpoint: String,
-    /// The read buffer size in bytes.
-    pub read_buffer_size: Option<u64>,
-    /// The write buffer size in bytes.
-    pub write_buffer_size: Option<u64>,
-    /// Whether a call waits for a connection.
-    pub wait_for_ready: bool,
     /// The headers of every call.
     pub headers: BTreeMap<String, Secret>,
-    /// The load balancing policy for several addresses.
-    pub balancer_name: Option<String>,
-    /// `gzip` and others; `None` for `none`.
-    pub compression: Option<String>,
     /// The TLS configuration.
     pub tls: StoreTls,
 }
@@ -103,10 +95,8 @@ pub struct StoreTls {
     pub cert_file: Option<String>,
     /// The file with the key of the client certificate.
     pub key_file: Option<String>,
-    /// The minimum TLS version.
-    pub min_version: Option<String>,
-    /// The maximum TLS version.
-    pub max_version: Option<String>,
+    /// Why the versions that the document demands cannot be used.
+    pub refusal: Option<String>,
 }
 
 /// The configuration of OpenSearch, or of the Elasticsearch behind Elastic APM.
@@ -200,20 +190,25 @@ const SECTIONS: &[&str] = &[
     "sumologic",
 ];
 
-const COMPRESSIONS: &[(&str, Option<&str>)] = &[
-    ("gzip", Some("gzip")),
-    ("zlib", Some("zlib")),
-    ("deflate", Some("deflate")),
-    ("snappy", Some("snappy")),
-    ("zstd", Some("zstd")),
-    ("none", None),
+const COMPRESSIONS: &[(&str, bool)] = &[
+    ("gzip", true),
+    ("zlib", true),
+    ("deflate", true),
+    ("snappy", true),
+    ("zstd", true),
+    ("none", false),
 ];
+
+/// The versions that a document may name as the oldest and as the newest: TLS 1.2 and 1.3 are spoken.
+const OLDEST: &[&str] = &["1.0", "1.1", "1.2"];
+const NEWEST: &[&str] = &["1.3"];
 
 impl TraceStore {
     pub(super) fn read(item: &Item<'_>, found: &Diagnostics) -> Option<Self> {
         let mut fields = item.fields()?;
         let (id, name) = read_name(&mut fields);
         let is_default = fields.boolean("default").unwrap_or(false);
+        let lag = fields.take("lag").and_then(|lag| read_wait(&lag, found));
         let types: Vec<_> = SECTIONS.iter().chain(OTLP_TYPES).map(|kind| (*kind, *kind)).collect();
         let written = fields.require("type");
         let head = written.as_ref().map_or(item.head(), |kind| kind.node.span);
@@ -230,14 +225,15 @@ impl TraceStore {
             Some(section) => read_store(kind, &section?, found)?,
         };
         let written = |scalar: &source::Scalar| scalar.text.clone();
-        Some(Self { id: id.map(written), name: name.map(written), is_default, store, head })
+        let (id, name) = (id.map(written), name.map(written));
+        Some(Self { id, name, is_default, lag, store, head })
     }
 }
 
 fn read_store(kind: &str, item: &Item<'_>, found: &Diagnostics) -> Option<Store> {
     let mut fields = item.fields()?;
     let store = match kind {
-        "jaeger" => read_grpc(&mut fields).map(Store::Jaeger),
+        "jaeger" => read_grpc(&mut fields, found).map(Store::Jaeger),
         "tempo" => read_client(&mut fields, found).map(Store::Tempo),
         "opensearch" => read_search(&mut fields).map(Store::OpenSearch),
         "elasticapm" => read_search(&mut fields).map(Store::ElasticApm),
@@ -250,23 +246,30 @@ fn read_store(kind: &str, item: &Item<'_>, found: &Diagnostics) -> Option<Store>
     store
 }
 
-fn read_grpc(fields: &mut Fields<'_>) -> Option<GrpcClient> {
+fn read_grpc(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<GrpcClient> {
     let endpoint = required(fields, "endpoint");
-    let buffer = 0..=1 << 30;
-    Some(GrpcClient {
-        read_buffer_size: fields.integer("readBufferSize", buffer.clone()),
-        write_buffer_size: fields.integer("writeBufferSize", buffer),
-        wait_for_ready: fields.boolean("waitForReady").unwrap_or(false),
-        headers: read_headers(fields),
-        balancer_name: text(fields, "balancerName"),
-        compression: fields
-            .take("compression")
-            .filter(|compression| !is_blank(compression.node))
-            .and_then(|compression| compression.choice(COMPRESSIONS).flatten())
-            .map(str::to_owned),
-        tls: read_tls(fields),
-        endpoint: endpoint?,
-    })
+    take_tuning(fields, found);
+    let (headers, tls) = (read_headers(fields), read_tls(fields, found));
+    Some(GrpcClient { headers, tls, endpoint: endpoint? })
+}
+
+/// Takes the keys that tune Tracetest's client: they change no answer.
+fn take_tuning(fields: &mut Fields<'_>, found: &Diagnostics) {
+    let mut take = |key, is_set: fn(&Item<'_>) -> bool| {
+        if let Some(item) = fields.take(key).filter(is_set) {
+            let span = found.text().first_line(item.node.span);
+            let message = format!("`{key}` has no effect: it tunes Tracetest's client");
+            found.push(found.warning(span, message).help("take it out"));
+        }
+    };
+    let has_size = |item: &Item<'_>| item.integer(0..=1_u64 << 30).is_some_and(|size| size > 0);
+    take("readBufferSize", has_size);
+    take("writeBufferSize", has_size);
+    take("waitForReady", |item| item.boolean() == Some(true));
+    take("balancerName", |item| !is_blank(item.node) && item.text().is_some());
+    take("compression", |item| {
+        !is_blank(item.node) && item.choice(COMPRESSIONS).is_some_and(|is_compressed| is_compressed)
+    });
 }
 
 fn read_client(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<Client> {
@@ -284,10 +287,10 @@ fn read_client(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<Client> {
     tell_other(other.as_ref(), "client", found);
     let mut section = section?;
     let client = if kind == "grpc" {
-        read_grpc(&mut section).map(Client::Grpc)
+        read_grpc(&mut section, found).map(Client::Grpc)
     } else {
         let url = required(&mut section, "url");
-        let (headers, tls) = (read_headers(&mut section), read_tls(&mut section));
+        let (headers, tls) = (read_headers(&mut section), read_tls(&mut section, found));
         url.map(|url| Client::Http(HttpClient { url, headers, tls }))
     };
     section.finish();
@@ -305,7 +308,7 @@ fn read_headers(fields: &mut Fields<'_>) -> BTreeMap<String, Secret> {
         .collect()
 }
 
-fn read_tls(fields: &mut Fields<'_>) -> StoreTls {
+fn read_tls(fields: &mut Fields<'_>, found: &Diagnostics) -> StoreTls {
     let Some(mut tls) = fields.table("tls") else { return StoreTls::default() };
     let read = StoreTls {
         is_insecure: tls.boolean("insecure").unwrap_or(false),
@@ -314,12 +317,23 @@ fn read_tls(fields: &mut Fields<'_>) -> StoreTls {
         ..StoreTls::default()
     };
     let mut settings = tls.section("settings");
+    let mut version = |key, allowed: &[&str]| {
+        let item = settings.take(key).filter(|item| !is_blank(item.node))?;
+        let version = item.text()?.text.clone();
+        if allowed.contains(&version.as_str()) {
+            return None;
+        }
+        let reason = format!("`{key}: {version}` cannot be honoured: TLS 1.2 and 1.3 are spoken");
+        let span = found.text().first_line(item.node.span);
+        found.push(found.warning(span, reason.as_str()).help("take it out"));
+        Some(reason)
+    };
+    let refusal = version("minVersion", OLDEST).or(version("maxVersion", NEWEST));
     let read = StoreTls {
         ca_file: text(&mut settings, "cAFile"),
         cert_file: text(&mut settings, "certFile"),
         key_file: text(&mut settings, "keyFile"),
-        min_version: text(&mut settings, "minVersion"),
-        max_version: text(&mut settings, "maxVersion"),
+        refusal,
         ..read
     };
     settings.finish();

@@ -301,6 +301,12 @@ fn reason(unsettled: &UnsettledReason) -> String {
             format!("the other sides of {} calls began traces of their own", calls.len())
         }
         UnsettledReason::NotSampled => "the system does not sample it".to_owned(),
+        UnsettledReason::StoreUnread(gap) => {
+            format!("the trace store `{}` could not be read", gap.store)
+        }
+        UnsettledReason::StorePartial(gap) => {
+            format!("the trace store `{}` gave only a part of it", gap.store)
+        }
     }
 }
 

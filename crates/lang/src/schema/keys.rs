@@ -28,6 +28,8 @@ const COMPRESSIONS: &[&str] = &["gzip", "zlib", "deflate", "snappy", "zstd", "no
 
 const EXPORTED: &str = "Written by an export; has no meaning.";
 
+const TUNING: &str = "Tunes Tracetest's client; changes no answer, and has no effect.";
+
 const fn key(path: &'static str, kind: Kind, default: &'static str, meaning: &'static str) -> Key {
     Key { path, kind, default, meaning }
 }
@@ -52,6 +54,8 @@ pub(super) const KEYS: &[Key] = &[
     key("Test.summary", Kind::Anything, "", EXPORTED),
     key("Test.settleProfile", Kind::Text, "", "A settle profile, by id or file; its timeout counts as `settle.timeout`."),
     key("Test.pollingProfile", Kind::Text, "", "Tracetest's name of `settleProfile`."),
+    key("Test.store", Kind::Text, "the default trace store, if there is one", "The trace store that is queried for the trace, by id or name; a list for several."),
+    key("Test.store[]", Kind::Text, "", "One of several trace stores."),
     key("Test.skipTraceCollection", Kind::Boolean, "false", "Judge the answer of the trigger alone."),
     key("Test.settle.timeout", Kind::Duration, "30s", "How long after the trigger's answer the trace is judged as it is."),
     key("Test.settle.flush", Kind::Duration, "by what is known of the process, else 6s", "How long a process has to be quiet to have sent everything."),
@@ -138,11 +142,12 @@ pub(super) const KEYS: &[Key] = &[
     key("TraceStore.id", Kind::Text, "", "Under which the trace store is stored."),
     key("TraceStore.name", Kind::Text, "", "For people."),
     key("TraceStore.createdAt", Kind::Anything, "", EXPORTED),
-    key("TraceStore.default", Kind::Boolean, "false", "Whether it is the one that is asked."),
+    key("TraceStore.default", Kind::Boolean, "false", "Whether it is queried for tests that name no store."),
+    key("TraceStore.lag", Kind::Duration, "by what earlier runs have shown, else that of its type", "How long after its arrival at the store a span may be missing from its answers."),
     key("TraceStore.type", Kind::Words(STORES), REQUIRED, "What it is; its fields stand under the key of that type."),
     key("TraceStore.jaeger", Kind::Part("GrpcClient"), "", "Jaeger."),
-    key("TraceStore.tempo.type", Kind::Words(&["grpc", "http"]), "by the key beside it", "How it is asked."),
-    key("TraceStore.tempo.grpc", Kind::Part("GrpcClient"), "", "By gRPC."),
+    key("TraceStore.tempo.type", Kind::Words(&["grpc", "http"]), "by the key beside it", "How it is queried: only by HTTP."),
+    key("TraceStore.tempo.grpc", Kind::Part("GrpcClient"), "", "Refused: Tempo offers no gRPC to clients that fetches a trace."),
     key("TraceStore.tempo.http.url", Kind::Text, REQUIRED, "Where it is."),
     key("TraceStore.tempo.http.headers.*", Kind::Secret, "", "Sent with every request."),
     key("TraceStore.tempo.http.tls", Kind::Part("ClientTls"), "", "How the peer is known."),
@@ -163,13 +168,13 @@ pub(super) const KEYS: &[Key] = &[
     key("TraceStore.sumologic.accessID", Kind::Text, REQUIRED, "Which key."),
     key("TraceStore.sumologic.accessKey", Kind::Secret, REQUIRED, "The key."),
 
-    key("GrpcClient.endpoint", Kind::Text, REQUIRED, "`host:port`"),
-    key("GrpcClient.readBufferSize", Kind::Integer { min: 0, max: 1 << 30 }, "", "In bytes."),
-    key("GrpcClient.writeBufferSize", Kind::Integer { min: 0, max: 1 << 30 }, "", "In bytes."),
-    key("GrpcClient.waitForReady", Kind::Boolean, "false", "Whether a call waits for a connection."),
+    key("GrpcClient.endpoint", Kind::Text, REQUIRED, "`host:port`; for Jaeger also the URL of its HTTP API."),
+    key("GrpcClient.readBufferSize", Kind::Integer { min: 0, max: 1 << 30 }, "", TUNING),
+    key("GrpcClient.writeBufferSize", Kind::Integer { min: 0, max: 1 << 30 }, "", TUNING),
+    key("GrpcClient.waitForReady", Kind::Boolean, "false", TUNING),
     key("GrpcClient.headers.*", Kind::Secret, "", "Sent with every call."),
-    key("GrpcClient.balancerName", Kind::Text, "", "How one of several addresses is chosen."),
-    key("GrpcClient.compression", Kind::Words(COMPRESSIONS), "none", "Whether calls are compressed."),
+    key("GrpcClient.balancerName", Kind::Text, "", TUNING),
+    key("GrpcClient.compression", Kind::Words(COMPRESSIONS), "none", TUNING),
     key("GrpcClient.tls", Kind::Part("ClientTls"), "", "How the peer is known."),
     key("ClientTls.insecure", Kind::Boolean, "false", "Whether there is no TLS at all."),
     key("ClientTls.insecureSkipVerify", Kind::Boolean, "false", "Whether any certificate is taken."),
@@ -177,8 +182,8 @@ pub(super) const KEYS: &[Key] = &[
     key("ClientTls.settings.cAFile", Kind::Text, "the system's", "Certificates that are trusted, PEM."),
     key("ClientTls.settings.certFile", Kind::Text, "", "The certificate by which the peer knows us, PEM."),
     key("ClientTls.settings.keyFile", Kind::Text, "", "The key of that certificate, PEM."),
-    key("ClientTls.settings.minVersion", Kind::Text, "", "The oldest version that is spoken."),
-    key("ClientTls.settings.maxVersion", Kind::Text, "", "The newest version that is spoken."),
+    key("ClientTls.settings.minVersion", Kind::Text, "", "The oldest version: TLS 1.2 and 1.3 are spoken."),
+    key("ClientTls.settings.maxVersion", Kind::Text, "", "The newest version: TLS 1.2 and 1.3 are spoken."),
     key("Search.addresses[]", Kind::Text, "", "The URL of a node."),
     key("Search.username", Kind::Text, "", "Who asks."),
     key("Search.password", Kind::Secret, "", "Their password."),

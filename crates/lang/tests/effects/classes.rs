@@ -177,6 +177,30 @@ spec:
   azureappinsights: {connectionType: direct, resourceArmId: /subscriptions/1}
 "#;
 
+const JAEGER: &str = r#"type: TraceStore
+spec:
+  id: prod
+  type: jaeger
+  default: false
+  lag: 2s
+  jaeger:
+    endpoint: jaeger:16685
+    headers: {token: word}
+    tls: {insecure: false, insecureSkipVerify: false, serverName: a, settings: {cAFile: ./ca.pem, certFile: ./cert.pem, keyFile: ./key.pem}}
+"#;
+
+const TEMPO: &str = r#"type: TraceStore
+spec:
+  id: prod
+  type: tempo
+  tempo:
+    type: http
+    http:
+      url: https://tempo:3200
+      headers: {token: word}
+      tls: {insecure: false, insecureSkipVerify: false, serverName: a, settings: {cAFile: ./ca.pem, certFile: ./cert.pem, keyFile: ./key.pem}}
+"#;
+
 const fn change(
     (kind, field): (&'static str, &'static str),
     base: &'static str,
@@ -189,6 +213,8 @@ const fn change(
 #[rustfmt::skip]
 pub(crate) const CHANGES: &[Change] = &[
     change(("Test", "id"), HTTP, "id: shop", "id: store"),
+    change(("Test", "store"), HTTP, "tags: [", "store: prod\n  tags: ["),
+    change(("Test", "store[]"), HTTP, "tags: [", "store: [prod, staging]\n  tags: ["),
     change(("Test", "tags[]"), HTTP, "smoke", "slow"),
     change(("Test", "trigger.type"), HTTP, "type: http\n    timeout: 5s", "type: traceid\n    timeout: 5s\n    traceid: {id: 0af7651916cd43dd8448eb211c80319c}"),
     change(("Test", "trigger.timeout"), HTTP, "5s", "6s"),
@@ -278,6 +304,25 @@ pub(crate) const CHANGES: &[Change] = &[
 
     change(("TraceStore", "id"), AZURE, "id: cloud", "id: sky"),
     change(("TraceStore", "type"), AZURE, "type: azureappinsights\n", "type: sumologic\n  sumologic: {url: a, accessID: b, accessKey: c}\n"),
+    change(("TraceStore", "default"), JAEGER, "default: false", "default: true"),
+    change(("TraceStore", "lag"), JAEGER, "lag: 2s", "lag: 3s"),
+    change(("TraceStore", "jaeger.endpoint"), JAEGER, "jaeger:16685", "http://jaeger:16686"),
+    change(("TraceStore", "jaeger.headers.*"), JAEGER, "token: word", "token: ward"),
+    change(("TraceStore", "jaeger.tls.insecure"), JAEGER, "insecure: false", "insecure: true"),
+    change(("TraceStore", "jaeger.tls.insecureSkipVerify"), JAEGER, "insecureSkipVerify: false", "insecureSkipVerify: true"),
+    change(("TraceStore", "jaeger.tls.serverName"), JAEGER, "serverName: a", "serverName: b"),
+    change(("TraceStore", "jaeger.tls.settings.cAFile"), JAEGER, "./ca.pem", "./other.pem"),
+    change(("TraceStore", "jaeger.tls.settings.certFile"), JAEGER, "./cert.pem", "./other.pem"),
+    change(("TraceStore", "jaeger.tls.settings.keyFile"), JAEGER, "./key.pem", "./other.pem"),
+    change(("TraceStore", "tempo.type"), TEMPO, "type: http\n", "type: grpc\n    grpc: {endpoint: a}\n"),
+    change(("TraceStore", "tempo.http.url"), TEMPO, "https://tempo:3200", "https://tempo"),
+    change(("TraceStore", "tempo.http.headers.*"), TEMPO, "token: word", "token: ward"),
+    change(("TraceStore", "tempo.http.tls.insecure"), TEMPO, "insecure: false", "insecure: true"),
+    change(("TraceStore", "tempo.http.tls.insecureSkipVerify"), TEMPO, "insecureSkipVerify: false", "insecureSkipVerify: true"),
+    change(("TraceStore", "tempo.http.tls.serverName"), TEMPO, "serverName: a", "serverName: b"),
+    change(("TraceStore", "tempo.http.tls.settings.cAFile"), TEMPO, "./ca.pem", "./other.pem"),
+    change(("TraceStore", "tempo.http.tls.settings.certFile"), TEMPO, "./cert.pem", "./other.pem"),
+    change(("TraceStore", "tempo.http.tls.settings.keyFile"), TEMPO, "./key.pem", "./other.pem"),
     change(("TraceStore", "azureappinsights.connectionType"), AZURE, "connectionType: direct", "connectionType: collector"),
 ];
 
@@ -311,7 +356,6 @@ pub(crate) const FOR_PEOPLE: &[(&str, &str, &str)] = &[
     ("VariableSet", "createdAt", EXPORTED),
     ("TraceStore", "name", PEOPLE),
     ("TraceStore", "createdAt", EXPORTED),
-    ("TraceStore", "default", "which of several stores Tracetest asks; none is asked here, and each is named"),
     ("SettleProfile", "name", PEOPLE),
     ("SettleProfile", "createdAt", EXPORTED),
     ("SettleProfile", "strategy", POLLING),
@@ -344,8 +388,16 @@ pub(crate) const REFUSED: &[Refused] = &[
     refused(("Test", "trigger.grpc."), "type: Test\nspec: {name: a, trigger: {type: grpc, grpc: {address: a, method: b}}}\n", "a trigger of type `grpc` cannot be fired by this version yet"),
     refused(("Test", "trigger.kafka."), "type: Test\nspec: {name: a, trigger: {type: kafka, kafka: {brokerUrls: [a], topic: b}}}\n", "a trigger of type `kafka` cannot be fired by this version yet"),
     refused(("Test", "trigger.playwrightEngine."), "type: Test\nspec: {name: a, trigger: {type: playwrightengine, playwrightEngine: {target: a, script: ./b.js}}}\n", "a trigger of type `playwrightengine` cannot be fired by this version yet"),
-    refused(("TraceStore", "jaeger."), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a}}\n", "a trace store of type `jaeger` is not queried"),
-    refused(("TraceStore", "tempo."), "type: TraceStore\nspec: {name: a, type: tempo, tempo: {http: {url: a}}}\n", "a trace store of type `tempo` is not queried"),
+    refused(("TraceStore", "jaeger.readBufferSize"), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a, readBufferSize: 8}}\n", "`readBufferSize` has no effect"),
+    refused(("TraceStore", "jaeger.writeBufferSize"), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a, writeBufferSize: 8}}\n", "`writeBufferSize` has no effect"),
+    refused(("TraceStore", "jaeger.waitForReady"), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a, waitForReady: true}}\n", "`waitForReady` has no effect"),
+    refused(("TraceStore", "jaeger.balancerName"), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a, balancerName: round_robin}}\n", "`balancerName` has no effect"),
+    refused(("TraceStore", "jaeger.compression"), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a, compression: gzip}}\n", "`compression` has no effect"),
+    refused(("TraceStore", "jaeger.tls.settings.minVersion"), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a, tls: {settings: {minVersion: '1.3'}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
+    refused(("TraceStore", "jaeger.tls.settings.maxVersion"), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a, tls: {settings: {maxVersion: '1.2'}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
+    refused(("TraceStore", "tempo.http.tls.settings.minVersion"), "type: TraceStore\nspec: {name: a, type: tempo, tempo: {http: {url: a, tls: {settings: {minVersion: '1.3'}}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
+    refused(("TraceStore", "tempo.http.tls.settings.maxVersion"), "type: TraceStore\nspec: {name: a, type: tempo, tempo: {http: {url: a, tls: {settings: {maxVersion: '1.2'}}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
+    refused(("TraceStore", "tempo.grpc."), "type: TraceStore\nspec: {name: a, type: tempo, tempo: {grpc: {endpoint: 'tempo:9095'}}}\n", "Tempo offers no gRPC to clients"),
     refused(("TraceStore", "opensearch."), "type: TraceStore\nspec: {name: a, type: opensearch, opensearch: {index: a}}\n", "a trace store of type `opensearch` is not queried"),
     refused(("TraceStore", "elasticapm."), "type: TraceStore\nspec: {name: a, type: elasticapm, elasticapm: {index: a}}\n", "a trace store of type `elasticapm` is not queried"),
     refused(("TraceStore", "signalfx."), "type: TraceStore\nspec: {name: a, type: signalfx, signalfx: {realm: a, token: b}}\n", "a trace store of type `signalfx` is not queried"),

@@ -1,11 +1,11 @@
 //! Renders the effect of a document on a run as text: the request, the wait times, the judgement.
 
-use std::fmt::Write;
+use std::{fmt::Write, time::Duration};
 
 use lang::{
-    Analyzer, CURRENT, Document, Evidence, Files, Gates, Plan, QualityGate, Reference, Secrets,
-    Seed, SettleProfile, Test, TestSuite, VariableSet, Vars, analysis, compile, judge, outputs,
-    read, request, resolve, storable_documents,
+    Analyzer, CURRENT, Document, Evidence, Files, Gates, NoticeContext, Plan, QualityGate,
+    Reference, Secrets, Seed, SettleProfile, StoreInputs, Test, TestSuite, TraceStore, VariableSet,
+    Vars, analysis, compile, judge, outputs, read, request, resolve, storable_documents,
 };
 use model::{
     Answer, Body, Request, Response, Settlement, SpanId, Timestamp, Trace, TraceId,
@@ -15,6 +15,7 @@ use source::{Colour, Diagnostic, Text, draw};
 
 /// The address of the OTLP receiver.
 const RECEIVER: &str = "127.0.0.1:4317";
+const CONTEXT: NoticeContext<'static> = NoticeContext { receiver: RECEIVER, is_server: false };
 
 /// A test that names a profile, uses a variable, and has to pass gates.
 const TEST: &str = "type: Test
@@ -45,8 +46,9 @@ pub(crate) fn effect(text: &str) -> String {
             Document::SettleProfile(profile) => out.push_str(&of_profile(profile)),
             Document::Analyzer(it) => analyzer = Some(it).filter(|it| holds(it.id.as_deref())),
             Document::QualityGate(it) => runner = Some(it).filter(|it| holds(it.id.as_deref())),
-            Document::TraceStore(_) => {
-                out.push_str(&draw(document.notice(&text, RECEIVER).as_slice(), Colour::Never));
+            Document::TraceStore(store) => {
+                out.push_str(&draw(document.notice(&text, CONTEXT).as_slice(), Colour::Never));
+                out.push_str(&of_store(store));
             }
             Document::Ignored(_) => {}
         }
@@ -58,6 +60,33 @@ pub(crate) fn effect(text: &str) -> String {
 pub(crate) fn told(text: &str) -> String {
     let text = Text::new("it.yaml", text);
     draw(&storable_documents(&text, RECEIVER).1, Colour::Never)
+}
+
+/// An environment in which every variable and every file has its name as its content.
+struct NamedInputs;
+
+impl StoreInputs for NamedInputs {
+    fn variable(&self, name: &str) -> Option<String> {
+        Some(name.to_owned())
+    }
+
+    fn file(&self, path: &str) -> Result<String, String> {
+        Ok(path.to_owned())
+    }
+}
+
+/// Renders how a store is queried, and whether it is the default.
+fn of_store(store: &TraceStore) -> String {
+    let config = store.config(&NamedInputs);
+    let secrets = config.as_ref().map_or_else(
+        |_| Vec::new(),
+        |config| {
+            let headers = config.headers.iter().map(|(_, value)| value.expose());
+            let key = config.tls.identity.as_ref().map(|identity| identity.key.expose());
+            headers.chain(key).map(str::to_owned).collect()
+        },
+    );
+    format!("{} {config:?} {secrets:?}\n", store.is_default)
 }
 
 fn holds(id: Option<&str>) -> bool {
@@ -82,10 +111,11 @@ fn of_test(test: &Test) -> String {
         Reference::File(file) => file.path.clone(),
     });
     format!(
-        "{} {:?}\nfired: {fired:#?} {key:?}\n{:?} {:?} {:?} {} {named:?}\n{}",
+        "{} {:?} {:?}\nfired: {fired:#?} {key:?}\n{:?} {:?} {:?} {} {named:?}\n{}",
         plan.name,
         plan.tags,
-        plan.settle(),
+        plan.stores(),
+        plan.settle(Duration::ZERO),
         plan.expected(),
         plan.absent(),
         plan.skip_trace_collection(),
@@ -150,7 +180,7 @@ fn of_profile(profile: &SettleProfile) -> String {
     if profile.key().as_deref() == Some("slow") || profile.is_default {
         plan.wait_as(profile);
     }
-    format!("{:?}\n", plan.settle())
+    format!("{:?}\n", plan.settle(Duration::ZERO))
 }
 
 fn of_gates(analyzer: Option<&Analyzer>, runner: Option<&QualityGate>) -> String {

@@ -254,6 +254,12 @@ fn unsettled(why: &UnsettledReason) -> String {
             let number = counted(calls.len() as u64, "call");
             return format!("{number} answered in a trace of its own {}", some_ids(calls));
         }
+        UnsettledReason::StoreUnread(gap) => {
+            return format!("the trace store `{}` could not be read: {}", gap.store, gap.message);
+        }
+        UnsettledReason::StorePartial(gap) => {
+            return format!("the trace store `{}` has only a part: {}", gap.store, gap.message);
+        }
         UnsettledReason::ExpectedAbsent(expected) => {
             return format!("`{}` was expected and did not come", expected.join("`, `"));
         }

@@ -5,7 +5,7 @@
 //! The ring of foreign exports is decoded once, and only here.
 //!
 //! Deliberately absent: a guess without evidence; why a trigger has no response (the run's reasons state it); a store that
-//! lags, since no run queries one yet; and the sampled bit of a span's flags, since several SDKs leave it unset in spans that
+//! lags (the run's reasons state what it did not say); and the sampled bit of a span's flags, since several SDKs leave it unset in spans that
 //! they do send.
 
 mod answer;
@@ -20,7 +20,7 @@ mod silence;
 mod variables;
 mod words;
 
-use model::{Cause, Diagnosis, SpanId, UnsettledReason, Verdict};
+use model::{Cause, Diagnosis, Settlement, SpanId, UnsettledReason, Verdict};
 
 use foreign::Foreign;
 
@@ -61,6 +61,8 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
         Verdict::Inconclusive if unsettled.is_empty() => {
             losses::dropped(case).into_iter().chain(clocks::causes(clocks::skews(case))).collect()
         }
+        // What a store did not say may be there: the run's reasons state it. What the receiver saw explains nothing.
+        _ if is_store_unread(case.settlement) || !case.settlement.stores.is_empty() => Vec::new(),
         // If the trigger got no response, missing spans need no further explanation.
         _ if unsettled.contains(&UnsettledReason::NoTelemetry) => match is_answered(case) {
             true => silence::causes(case, &Foreign::decode(case)),
@@ -71,6 +73,12 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
     found.truncate(DIAGNOSES_MAX);
     found.extend(parts::silent_peers(case, &found));
     found
+}
+
+/// Whether a trace store gave no complete answer that was late enough.
+pub(crate) fn is_store_unread(settlement: &Settlement) -> bool {
+    use UnsettledReason::{StorePartial, StoreUnread};
+    settlement.unsettled.iter().any(|it| matches!(it, StoreUnread(_) | StorePartial(_)))
 }
 
 /// Whether the diagnoses already explain this reason for an incomplete trace, in more detail.

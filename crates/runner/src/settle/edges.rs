@@ -13,11 +13,7 @@ use model::{
     trace::{Kind, Span, StatusCode},
 };
 
-use super::{
-    peer::peer,
-    process::{ProcessState, UNKNOWN},
-    rules::Rules,
-};
+use super::{peer::peer, process::ProcessState, rules::Rules};
 use crate::plant::{Plant, is_planted};
 
 /// Open calls, and what this run knows about the called peers.
@@ -78,7 +74,7 @@ impl Edges {
             PeerKind::Declared | PeerKind::Leaf => Timestamp::default(),
             PeerKind::Instrumented => FOREVER,
             // A peer that responded is a process from which spans are expected.
-            PeerKind::Nothing => rules.answered.plus(rules.flush.unwrap_or(UNKNOWN)),
+            PeerKind::Nothing => rules.answered.plus(rules.flush.unwrap_or(rules.unknown())),
         };
         self.wait(rules.trigger, Edge { until, peer: Some(peer), is_error: false });
     }
@@ -103,7 +99,7 @@ impl Edges {
             _ if is_message => FOREVER,
             PeerKind::Leaf => Timestamp::default(),
             PeerKind::Instrumented => FOREVER,
-            PeerKind::Nothing => at.plus(UNKNOWN),
+            PeerKind::Nothing => at.plus(rules.unknown()),
         };
         self.wait(call.id(), Edge { until, peer, is_error });
     }
@@ -237,6 +233,6 @@ impl Edges {
     /// Returns the quiet period of the called peer, as far as its name identifies it.
     fn quiet_of(&self, peer: Option<usize>, rules: &Rules) -> Duration {
         let learned = peer.and_then(|peer| rules.learned(&self.peers[peer].name));
-        rules.flush.or(learned).unwrap_or(UNKNOWN)
+        rules.flush.or(learned).unwrap_or(rules.unknown())
     }
 }

@@ -17,7 +17,7 @@ use super::{
     edges::{Edges, FOREVER},
     parents::Parents,
     peer::{is_call, is_entry, may_enter, peer},
-    process::{Processes, UNKNOWN},
+    process::Processes,
     rules::Rules,
 };
 
@@ -45,7 +45,8 @@ pub(crate) struct Engine {
     /// The longest time from the last arrival, or from the response if that is later, to the next arrival.
     gap: Duration,
     has_trigger_come_back: bool,
-    is_drained: bool,
+    /// When the system had flushed all its spans on request.
+    drained: Option<Timestamp>,
 }
 
 /// How a run ended, as far as it determines what can be learned from it.
@@ -84,7 +85,7 @@ impl Engine {
             last: None,
             gap: Duration::ZERO,
             has_trigger_come_back: false,
-            is_drained: false,
+            drained: None,
         }
     }
 
@@ -104,8 +105,8 @@ impl Engine {
     }
 
     /// Notes that the system was requested to flush its spans, and did.
-    pub(crate) fn drained(&mut self) {
-        self.is_drained = true;
+    pub(crate) fn drained(&mut self, at: Timestamp) {
+        self.drained = Some(at);
     }
 
     /// Returns when the trace is complete if no more spans arrive; none while an announced span is missing.
@@ -131,6 +132,11 @@ impl Engine {
     /// Returns how long a verdict is provisional.
     pub(crate) fn linger(&self) -> Duration {
         self.rules.linger
+    }
+
+    /// Returns the lag of the queried sources.
+    pub(crate) fn lag(&self) -> Duration {
+        self.rules.lag
     }
 
     /// Returns the longest gap between arrivals in this run.
@@ -159,9 +165,9 @@ impl Engine {
     }
 
     /// Returns when every process of this run, and of earlier runs, has been quiet for its quiet period.
-    fn quiet_at(&self) -> Timestamp {
-        if self.is_drained {
-            return self.rules.answered;
+    pub(crate) fn quiet_at(&self) -> Timestamp {
+        if let Some(drained) = self.drained {
+            return drained.plus(self.rules.lag);
         }
         let quiet_at = self.processes.quiet_at();
         let unannounced_at = self.processes.unannounced_at(&self.rules);
@@ -175,8 +181,9 @@ impl Engine {
 
     /// Returns how long the run waits for a first span. It can never be wrong, since nothing is concluded from it.
     pub(crate) fn patience(&self) -> Duration {
-        let started = self.rules.started.as_ref().map(|started| started.batch_delay * 2);
-        UNKNOWN.max(started.unwrap_or(self.unknown_quiet) * 2)
+        let (started, lag) = (self.rules.started.as_ref(), self.rules.lag);
+        let quiet = started.map_or(self.unknown_quiet, |started| started.batch_delay * 2 + lag);
+        self.rules.unknown().max(quiet * 2 - lag)
     }
 
     /// Returns why the trace is not complete.
@@ -221,7 +228,7 @@ impl Engine {
     }
 
     pub(crate) fn is_drained(&self) -> bool {
-        self.is_drained
+        self.drained.is_some()
     }
 
     /// Whether the trigger's own span came back, for example through a Collector.
@@ -276,7 +283,7 @@ impl Engine {
         }
         LearnedProfile {
             services: seen.services.into_iter().filter(|(name, _)| !name.is_empty()).collect(),
-            tests: BTreeMap::new(),
+            ..LearnedProfile::default()
         }
     }
 
@@ -435,7 +442,7 @@ impl Rules {
     fn unknown_quiet(&self) -> Duration {
         self.flush.unwrap_or_else(|| {
             let services = self.learned.services.keys();
-            services.filter_map(|service| self.learned(service)).fold(UNKNOWN, Duration::max)
+            services.filter_map(|service| self.learned(service)).fold(self.unknown(), Duration::max)
         })
     }
 }

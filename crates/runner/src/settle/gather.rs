@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use drivers::{AppendError, Arrival};
+use drivers::{AnswerGap, AppendError, Arrival, arrivals::QueriedSource};
 use model::{
-    Attempt, Settlement, Timestamp, Trace, UnsettledReason,
+    Attempt, Settlement, StoreGap, StoreQueries, Timestamp, Trace, UnsettledReason,
     trace::{Span, SpanData, TraceFull},
 };
 use tokio::time::Instant;
@@ -48,8 +48,18 @@ pub(crate) struct TraceBuffer {
     has_lost: bool,
     /// The number of the first late span (late: after the verdict), and the time at which the first of them arrived.
     late: Option<(usize, Option<Timestamp>)>,
-    /// For a queried source, the beginning of its last complete answer.
-    watermark: Option<Timestamp>,
+    /// The queried sources.
+    sources: Vec<SourceState>,
+}
+
+/// What the answers of a queried source cover.
+#[derive(Debug)]
+struct SourceState {
+    name: String,
+    /// The beginning of its last complete answer.
+    covered: Timestamp,
+    /// Why its last answer covers nothing.
+    gap: Option<AnswerGap>,
 }
 
 /// The minimum size in bytes of a message that is decoded on a separate thread.
@@ -77,7 +87,7 @@ impl TraceBuffer {
             has_overflowed: false,
             has_lost: false,
             late: None,
-            watermark: None,
+            sources: Vec::new(),
         })
     }
 
@@ -85,9 +95,14 @@ impl TraceBuffer {
     pub(crate) async fn take(mut self, arrival: Arrival) -> Self {
         let (at, bytes) = match arrival {
             Arrival::Spans { at, bytes } => (at, bytes),
-            Arrival::Coverage { began } => {
-                let began = self.clock.at(began);
-                self.watermark = self.watermark.map(|before| before.max(began));
+            Arrival::Coverage { source, began } => {
+                let source = &mut self.sources[source];
+                source.covered = source.covered.max(self.clock.at(began));
+                source.gap = None;
+                return self;
+            }
+            Arrival::Gap { source, gap } => {
+                self.sources[source].gap = Some(gap);
                 return self;
             }
         };
@@ -103,15 +118,20 @@ impl TraceBuffer {
         share.run(read).await
     }
 
-    /// Judges absence by the coverage of a queried source from now on: nothing is covered yet.
-    pub(crate) fn require_coverage(&mut self) {
-        self.watermark = Some(Timestamp::from_nanos(0));
+    /// Judges absence by the coverage of these sources from now on: nothing is covered yet.
+    pub(crate) fn require_coverage(&mut self, sources: &[QueriedSource]) {
+        let uncovered = |source: &QueriedSource| SourceState {
+            name: source.name.clone(),
+            covered: Timestamp::from_nanos(0),
+            gap: None,
+        };
+        self.sources = sources.iter().map(uncovered).collect();
     }
 
-    /// Returns the time up to which absence is known. For pushed spans it is now.
+    /// Returns the time up to which absence is known in all sources. For pushed spans it is now.
     pub(crate) fn watermark(&self) -> Timestamp {
         let now = self.clock.now();
-        self.watermark.map_or(now, |covered| covered.min(now))
+        self.sources.iter().fold(now, |known, source| known.min(source.covered))
     }
 
     fn read(&mut self, at: Instant, bytes: &[u8]) {
@@ -148,9 +168,19 @@ impl TraceBuffer {
         Some((at?, self.trace.numbered_span(from)))
     }
 
-    /// Whether the buffer accepts no more spans.
-    pub(crate) fn is_full(&self) -> bool {
-        self.has_overflowed
+    /// Whether no more spans count: there are too many, or a source refuses to be queried.
+    pub(crate) fn is_closed(&self) -> bool {
+        let is_refused = |source: &SourceState| matches!(source.gap, Some(AnswerGap::Refused(_)));
+        self.has_overflowed || self.sources.iter().any(is_refused)
+    }
+
+    /// Returns why it is not known that no more spans came until a time: it has not come yet, or sources do not cover it.
+    pub(crate) fn uncovered(&self, at: Timestamp) -> Vec<UnsettledReason> {
+        if at > self.clock.now() {
+            return vec![UnsettledReason::NotQuiet];
+        }
+        let behind = self.sources.iter().filter(|source| source.covered < at);
+        behind.map(SourceState::reason).collect()
     }
 
     /// Returns the settlement of the trace at a time.
@@ -163,7 +193,7 @@ impl TraceBuffer {
             unsettled.push(UnsettledReason::SpansLost);
         }
         let known = self.watermark().min(now);
-        unsettled.extend(self.engine.unsettled(&self.trace, known));
+        unsettled.extend(self.unsettled(known));
         let processes = self.engine.processes(known);
         let last = self.engine.last();
         Settlement {
@@ -178,7 +208,29 @@ impl TraceBuffer {
             drained: self.engine.is_drained(),
             processes,
             unanswered: self.engine.unanswered(),
+            stores: self.sources.iter().map(|source| self.queries(source)).collect(),
         }
+    }
+
+    fn queries(&self, source: &SourceState) -> StoreQueries {
+        StoreQueries { store: source.name.clone(), lag_ns: nanos(self.engine.lag()) }
+    }
+
+    /// Returns why the trace is not complete. What is only unknown because a source did not answer has that reason.
+    fn unsettled(&self, known: Timestamp) -> Vec<UnsettledReason> {
+        let unsettled = self.engine.unsettled(&self.trace, known);
+        if self.sources.is_empty() || unsettled.is_empty() {
+            return unsettled;
+        }
+        let is_other = |reason: &UnsettledReason| *reason != UnsettledReason::NotQuiet;
+        let has_gap = |source: &&SourceState| source.gap.is_some();
+        let mut reasons: Vec<_> =
+            self.sources.iter().filter(has_gap).map(SourceState::reason).collect();
+        if reasons.is_empty() && !unsettled.iter().all(is_other) {
+            reasons = self.uncovered(self.engine.quiet_at());
+        }
+        reasons.extend(unsettled.into_iter().filter(is_other));
+        reasons
     }
 
     /// Returns the announced spans that are missing now.
@@ -195,6 +247,21 @@ impl TraceBuffer {
         let mut trace = self.trace.without(trigger.id)?;
         push_trigger(&mut trace, trigger)?;
         Ok(Arc::new(trace))
+    }
+}
+
+impl SourceState {
+    /// Returns why the source covers no more.
+    fn reason(&self) -> UnsettledReason {
+        let gap =
+            |message: &str| StoreGap { store: self.name.clone(), message: message.to_owned() };
+        match &self.gap {
+            Some(AnswerGap::Partial(why)) => UnsettledReason::StorePartial(gap(why)),
+            Some(AnswerGap::Failed(why) | AnswerGap::Refused(why)) => {
+                UnsettledReason::StoreUnread(gap(why))
+            }
+            None => UnsettledReason::StoreUnread(gap("no complete answer began late enough")),
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub(crate) async fn linger(
 ) -> TraceBuffer {
     let LingerState { rule, judging, clock, expects, answered, deadline } = lingering;
     let (rule, clock, expects) = (*rule, *clock, *expects);
-    let waiting = SettleContext { rule, judging, clock, ends: None, expects };
+    let waiting = SettleContext { rule, judging, clock, ends: None, expects, since: None };
     let length = gathering.engine.linger();
     let mut settling =
         SettleLoop::new(&waiting, *answered, (*deadline).max(Instant::now() + length));
@@ -52,7 +52,7 @@ pub(crate) async fn linger(
     let mut ready = Some(ready);
     loop {
         gathering = settling.take_all(gathering, arrivals).await;
-        let next = match gathering.is_full() || !is_open {
+        let next = match gathering.is_closed() || !is_open {
             true => None,
             false => settling.look_on(&gathering, arrivals).await,
         };

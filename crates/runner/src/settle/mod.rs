@@ -46,6 +46,8 @@ pub(crate) struct SettleContext<'a> {
     pub(crate) ends: Option<Instant>,
     /// Whether the test expects services or spans.
     pub(crate) expects: bool,
+    /// No span of the trace began earlier, if that is known.
+    pub(crate) since: Option<Timestamp>,
 }
 
 /// A settled trace.
@@ -86,9 +88,8 @@ pub(crate) async fn settle<P: Ports>(
     arrivals: &mut Arrivals,
     ports: &P,
 ) -> SettledTrace {
-    if arrivals.is_queried() {
-        gathering.require_coverage();
-    }
+    gathering.require_coverage(arrivals.sources());
+    arrivals.start(waiting.since);
     let (answered, now) = (waiting.clock.now(), Instant::now());
     let patience = patience(&waiting.judging.answer, &waiting.rule, &gathering.engine);
     let deadline = waiting.ends.map_or(now + patience, |ends| ends.min(now + patience));
@@ -134,7 +135,7 @@ struct SettleLoop<'a> {
     waiting: &'a SettleContext<'a>,
     answered: Timestamp,
     deadline: Instant,
-    /// When the system had flushed all its spans on request.
+    /// When all spans that the system flushed on request were to be seen.
     drained: Option<Instant>,
     /// Whether the deadline is that of the complete run, and not that of the trace.
     is_cut: bool,
@@ -186,7 +187,7 @@ impl SettleLoop<'_> {
         loop {
             gathering = self.take_all(gathering, arrivals).await;
             self.note_spans(&gathering, ports);
-            if gathering.is_full() {
+            if gathering.is_closed() {
                 return (gathering, End::Over);
             }
             // A flush of the system that has started is not interrupted.
@@ -211,8 +212,8 @@ impl SettleLoop<'_> {
                     is_draining = false;
                     ports.debug(format_args!("the system was asked to flush its spans: {is_drained}"));
                     if is_drained {
-                        gathering.engine.drained();
-                        self.drained = Some(Instant::now());
+                        gathering.engine.drained(self.waiting.clock.now());
+                        self.drained = Some(Instant::now() + gathering.engine.lag());
                     }
                 }
                 () = sleep_until(until) => self.late = until.elapsed(),
@@ -249,7 +250,7 @@ impl SettleLoop<'_> {
             gathering = gathering.take(arrival).await;
             self.late = Duration::ZERO;
             messages += 1;
-            if gathering.is_full() {
+            if gathering.is_closed() {
                 break;
             }
             if messages % MESSAGES_AT_ONCE == 0 {

@@ -259,15 +259,15 @@ impl Rules {
             return (flush, Because::Declared);
         }
         if let Some(started) = self.started.as_ref().filter(|_| is_started) {
-            return (started.batch_delay * 2, Because::Started);
+            return (started.batch_delay * 2 + self.lag, Because::Started);
         }
         match self.learned(service) {
             // The delay of an exporter is no reason to wait less than the work has needed.
             Some(quiet) => (quiet.max(self.gap.min(self.quiet_max)), Because::Learned),
             // An observation that lengthens a wait counts at once.
             None => match self.shown(service) {
-                Some(shown) if shown > UNKNOWN => (shown, Because::Learned),
-                _ => (UNKNOWN, Because::Unknown),
+                Some(shown) if shown > self.unknown() => (shown, Because::Learned),
+                _ => (self.unknown(), Because::Unknown),
             },
         }
     }

@@ -4,6 +4,7 @@ use std::{collections::HashSet, time::Duration};
 
 use model::{LearnedProfile, SpanId, Timestamp};
 
+use super::process::UNKNOWN;
 use crate::started::StartedProcesses;
 
 /// The rules that are known before the first span arrives.
@@ -19,8 +20,10 @@ pub(crate) struct Rules {
     pub(crate) answered: Timestamp,
     /// Whether our trigger caused all work of the system, so that none of its spans starts earlier.
     pub(crate) is_fired: bool,
-    /// The quiet period that the test declares.
+    /// The quiet period that the test declares, and the lag.
     pub(crate) flush: Option<Duration>,
+    /// How long spans may be missing from the answers of a queried source; zero if all spans are pushed.
+    pub(crate) lag: Duration,
     /// The upper bound of a quiet period that is not declared: a run must be able to become complete in time.
     pub(crate) quiet_max: Duration,
     /// The absences that the test declares: services behind a component that sends no spans, and peers that send none.
@@ -33,4 +36,11 @@ pub(crate) struct Rules {
     pub(crate) gap: Duration,
     /// How long after the last arrival or the response a verdict stays provisional.
     pub(crate) linger: Duration,
+}
+
+impl Rules {
+    /// Returns the quiet period of a process of which nothing is known.
+    pub(super) fn unknown(&self) -> Duration {
+        UNKNOWN + self.lag
+    }
 }

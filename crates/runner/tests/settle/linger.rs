@@ -183,6 +183,7 @@ async fn a_learned_quiet_is_no_shorter_than_the_gaps_of_the_test() {
     stage.learned = LearnedProfile {
         services: services.into(),
         tests: runs(3, &[700]).map(|known| ("buy".to_owned(), known)).into_iter().collect(),
+        ..LearnedProfile::default()
     };
     assert_eq!(stage.outcome().await, "whole 710");
 }

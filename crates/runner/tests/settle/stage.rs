@@ -8,7 +8,7 @@
 use std::{collections::BTreeMap, sync::Mutex, time::Duration};
 
 use bytes::Bytes;
-use drivers::arrivals::{Arrival, Arrivals};
+use drivers::arrivals::{AnswerGap, Arrival, Arrivals, Lag, QueriedSource};
 use lang::{Document, Plan, Vars};
 use model::{
     Answer, Attempt, Body, Key, KeyRing, LearnedProfile, Progress, Request, Response, RunEvent,
@@ -18,7 +18,7 @@ use model::{
 use runner::{FinalRun, FinishedRun, Job, LeaseLost, Limits, MARKER, Ports, StartedProcesses, run};
 use source::Text;
 use tokio::{
-    sync::{mpsc, watch},
+    sync::mpsc,
     time::{Instant, sleep, sleep_until},
 };
 
@@ -34,6 +34,8 @@ pub(crate) struct Stage {
     pub(crate) timeout: Option<Duration>,
     /// How long the trigger takes; the times of spans count from when it is fired.
     pub(crate) answers_after: Duration,
+    /// The lag of the source, if it is queried.
+    pub(crate) lag: Lag,
 }
 
 /// The arrivals at one time.
@@ -48,8 +50,9 @@ pub(crate) const MARKED: &str = "token";
 /// The claim of a test in which nothing else matters: only a complete trace decides it.
 pub(crate) const ABSENCE: &str = "trace: ['no span[name=\"never\"]']";
 
-/// The word of a line that reports the beginning of a complete answer, in milliseconds.
-const COVERED: &str = "covered ";
+/// The words of a line that reports an answer of a queried source: the beginning of a complete one, in milliseconds, or why
+/// another one covers nothing.
+const ANSWERS: [&str; 4] = ["covered ", "failed ", "partial ", "refused "];
 
 const EPOCH: u64 = 1_000_000_000_000_000_000;
 
@@ -69,6 +72,7 @@ impl Stage {
             drain: None,
             timeout: None,
             answers_after: Duration::ZERO,
+            lag: Lag::Declared(Duration::ZERO),
         }
     }
 
@@ -116,12 +120,31 @@ impl Stage {
 
     /// Whether the source is queried: it then reports what its answers cover.
     fn is_queried(&self) -> bool {
-        self.arrivals.iter().any(|line| line.text.starts_with(COVERED))
+        self.arrivals.iter().any(|line| is_answer(&line.text))
     }
 
     fn is_started(&self) -> bool {
         self.arrivals.iter().any(|line| line.text.contains('!'))
     }
+}
+
+fn is_answer(line: &str) -> bool {
+    ANSWERS.iter().any(|answer| line.starts_with(answer))
+}
+
+/// Reads an answer of a queried source; its times count from `began`.
+fn answer(line: &str, began: Instant) -> Arrival {
+    let (word, rest) = line.split_once(' ').expect("a word and more");
+    let gap = match (word, rest.to_owned()) {
+        ("failed", why) => AnswerGap::Failed(why),
+        ("partial", why) => AnswerGap::Partial(why),
+        ("refused", why) => AnswerGap::Refused(why),
+        (_, ms) => {
+            let began = began + Duration::from_millis(ms.trim().parse().expect("milliseconds"));
+            return Arrival::Coverage { source: 0, began };
+        }
+    };
+    Arrival::Gap { source: 0, gap }
 }
 
 pub(crate) fn shown(finished: &FinishedRun) -> String {
@@ -145,6 +168,8 @@ fn reason(unsettled: &UnsettledReason) -> String {
         UnsettledReason::ParentsAbsent(spans) => format!("orphans {}", ids(spans)),
         UnsettledReason::EdgesOpen(spans) => format!("calls {}", ids(spans)),
         UnsettledReason::ExpectedAbsent(expected) => format!("expected {}", expected.join("+")),
+        UnsettledReason::StoreUnread(gap) => format!("unread: {}", gap.message),
+        UnsettledReason::StorePartial(gap) => format!("partial: {}", gap.message),
         other => format!("{other:?}"),
     }
 }
@@ -200,17 +225,14 @@ impl Ports for World {
         let feed = async move {
             for (at, lines) in messages {
                 sleep_until(began + at).await;
-                let (coverage, spans): (Vec<_>, Vec<_>) =
-                    lines.into_iter().partition(|line| line.starts_with(COVERED));
+                let (answers, spans): (Vec<_>, Vec<_>) =
+                    lines.into_iter().partition(|line| is_answer(line));
                 let mut arrivals = Vec::new();
                 if !spans.is_empty() {
                     let bytes = otlp(trace, &spans);
                     arrivals.push(Arrival::Spans { at: Instant::now(), bytes });
                 }
-                arrivals.extend(coverage.iter().map(|line| {
-                    let ms = line[COVERED.len()..].trim().parse().expect("milliseconds");
-                    Arrival::Coverage { began: began + Duration::from_millis(ms) }
-                }));
+                arrivals.extend(answers.iter().map(|line| answer(line, began)));
                 for arrival in arrivals {
                     if sender.send(arrival).await.is_err() {
                         return;
@@ -221,13 +243,13 @@ impl Ports for World {
             sleep(Duration::from_secs(3600)).await;
             drop(sender);
         };
-        let mut feeding = tokio::task::JoinSet::new();
-        feeding.spawn(feed);
+        tokio::spawn(feed);
+        let mut arrivals = Arrivals::new(receiver);
         if self.stage.is_queried() {
-            return Arrivals::queried(receiver, watch::channel(None).0, feeding);
+            let source = QueriedSource { name: "prod".to_owned(), lag: self.stage.lag };
+            arrivals.query(source, |_| async {});
         }
-        feeding.detach_all();
-        Arrivals::new(receiver)
+        arrivals
     }
 
     fn has_lost_spans(&self, _trace: TraceId) -> bool {

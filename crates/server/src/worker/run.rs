@@ -270,6 +270,12 @@ fn compile(taken: &RunLease) -> Result<Plan, String> {
         let picture = source::draw(&diagnostics, source::Colour::Never);
         format!("the test as it is kept does not compile any more; apply it again\n{picture}")
     })?;
+    if let Some(store) = plan.stores().first() {
+        return Err(format!(
+            "the test names the trace store `{store}`, and a server does not query trace stores: run the test by `qualitytrace \
+             run` without `--server`, or take `store` out and let the spans come by OTLP"
+        ));
+    }
     if let Some(profile) = settle_profile(taken, &plan)? {
         plan.wait_as(&profile);
     }

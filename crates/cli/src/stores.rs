@@ -1,0 +1,136 @@
+//! The trace stores that the tests of a command query.
+//!
+//! A test queries the stores that `--store` names, else those that it names itself, else the default store of the files. A store
+//! whose spans come by OTLP is not queried: the receiver has its spans.
+
+use std::{
+    collections::BTreeMap,
+    fs,
+    path::{Path, PathBuf},
+    sync::Arc,
+};
+
+use lang::{Plan, StoreInputs, TraceStore};
+use model::StoreConfig;
+
+use crate::{beside::Beside, discovery::Item, exit::Exit, terminal::Terminal};
+
+/// The environment and the folder of a document.
+struct Inputs<'a> {
+    environment: &'a BTreeMap<String, String>,
+    folder: &'a Path,
+}
+
+impl StoreInputs for Inputs<'_> {
+    fn variable(&self, name: &str) -> Option<String> {
+        self.environment.get(name).cloned()
+    }
+
+    fn file(&self, path: &str) -> Result<String, String> {
+        let path = self.folder.join(path);
+        fs::read_to_string(&path).map_err(|error| format!("`{}`: {error}", path.display()))
+    }
+}
+
+/// Lets every test query its stores. `named` are those of `--store`.
+pub(crate) fn apply(
+    items: &mut [Item],
+    (beside, named): (&Beside, &[String]),
+    environment: &BTreeMap<String, String>,
+    terminal: &Terminal,
+) -> Result<(), Exit> {
+    let mut mistakes: Vec<String> = Vec::new();
+    for test in items.iter_mut().flat_map(Item::tests_mut) {
+        if test.plan.skip_trace_collection() {
+            continue;
+        }
+        match configs(&test.plan, (beside, named), environment) {
+            Ok(stores) if stores.is_empty() => {}
+            Ok(stores) => Arc::make_mut(&mut test.plan).query(stores),
+            // Tests that name the same store have the same mistake.
+            Err(mistake) if mistakes.contains(&mistake) => {}
+            Err(mistake) => mistakes.push(mistake),
+        }
+    }
+    for mistake in &mistakes {
+        terminal.line(&format!("error: {mistake}"));
+    }
+    if mistakes.is_empty() { Ok(()) } else { Err(Exit::Refused) }
+}
+
+fn configs(
+    plan: &Plan,
+    (beside, named): (&Beside, &[String]),
+    environment: &BTreeMap<String, String>,
+) -> Result<Vec<StoreConfig>, String> {
+    let stores = beside.stores();
+    let found: Vec<_> = if !named.is_empty() {
+        let unknown = |name: &str| {
+            format!(
+                "`--store {name}`: none of the files holds a trace store of that id or name; name its file too"
+            )
+        };
+        named.iter().map(|name| find(stores, name, unknown)).collect::<Result<_, _>>()?
+    } else if !plan.stores().is_empty() {
+        let unknown = |name: &str| {
+            format!(
+                "the test `{}` names the trace store `{name}`, and none of the files holds it: name the file that does too",
+                plan.name
+            )
+        };
+        plan.stores().iter().map(|name| find(stores, name, unknown)).collect::<Result<_, _>>()?
+    } else {
+        // The default store of a type that is not queried has its own warning.
+        default(stores)?.into_iter().filter(|(_, store)| store.can_be_queried()).collect()
+    };
+    let queried = found.into_iter().filter(|(_, store)| store.is_queried());
+    queried.map(|(file, store)| config(file, store, environment)).collect()
+}
+
+fn config(
+    file: &Path,
+    store: &TraceStore,
+    environment: &BTreeMap<String, String>,
+) -> Result<StoreConfig, String> {
+    let folder = file.parent().unwrap_or(Path::new(""));
+    store.config(&Inputs { environment, folder }).map_err(|reason| {
+        format!("the trace store `{}` in `{}`: {reason}", store.key(), file.display())
+    })
+}
+
+/// Returns the store of this id, else of this name.
+fn find<'a>(
+    stores: &'a [(PathBuf, TraceStore)],
+    name: &str,
+    unknown: impl Fn(&str) -> String,
+) -> Result<(&'a Path, &'a TraceStore), String> {
+    let of = |is_meant: fn(&TraceStore) -> Option<&str>| {
+        let mut found = stores.iter().filter(move |(_, store)| is_meant(store) == Some(name));
+        (found.next(), found.next())
+    };
+    let found = match of(|store| store.id.as_deref()) {
+        (None, _) => of(|store| store.name.as_deref()),
+        found => found,
+    };
+    match found {
+        (Some((file, store)), None) => Ok((file, store)),
+        (Some((first, _)), Some((second, _))) => Err(format!(
+            "two documents are the trace store `{name}`, in `{}` and `{}`",
+            first.display(),
+            second.display()
+        )),
+        (None, _) => Err(unknown(name)),
+    }
+}
+
+fn default(stores: &[(PathBuf, TraceStore)]) -> Result<Option<(&Path, &TraceStore)>, String> {
+    let mut found = stores.iter().filter(|(_, store)| store.is_default);
+    match (found.next(), found.next()) {
+        (Some((first, _)), Some((second, _))) => Err(format!(
+            "two trace stores are the default, in `{}` and `{}`: let one of them be it, or choose by `--store`",
+            first.display(),
+            second.display()
+        )),
+        (found, _) => Ok(found.map(|(file, store)| (file.as_path(), store))),
+    }
+}

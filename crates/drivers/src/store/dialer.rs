@@ -1,0 +1,97 @@
+//! Opens the stores that documents configure.
+
+use std::sync::Arc;
+
+use model::{Fault, Faulty, StoreConfig};
+use net::{Egress, Networks, Proxies};
+use thiserror::Error;
+
+use super::{
+    QueryLimit, Store, StoreClient, StoreProfile, connection::StoreConnection, jaeger, tempo,
+};
+use crate::{arrivals::Lag, trust::Trust};
+
+/// The maximum number of queries of one store at a time, and in a second, over all runs.
+const CONCURRENT_MAX: usize = 8;
+const PER_SECOND_MAX: u32 = 50;
+
+/// A type of store.
+struct StoreKind {
+    /// Its type in documents.
+    kind: &'static str,
+    profile: &'static StoreProfile,
+    open: fn(StoreConnection, &StoreConfig) -> Box<dyn Store>,
+}
+
+/// The stores that can be queried.
+const STORES: &[StoreKind] = &[
+    StoreKind {
+        kind: "jaeger",
+        profile: &jaeger::PROFILE,
+        open: |connection, config| jaeger::open(connection, config.is_grpc),
+    },
+    StoreKind {
+        kind: "tempo",
+        profile: &tempo::PROFILE,
+        open: |connection, _| tempo::open(connection),
+    },
+];
+
+/// Returns the types of stores that can be queried, each with its profile.
+pub fn profiles() -> impl Iterator<Item = (&'static str, &'static StoreProfile)> {
+    STORES.iter().map(|store| (store.kind, store.profile))
+}
+
+/// Opens stores, all with the proxies and the network rules of one environment.
+#[derive(Debug)]
+pub struct StoreDialer {
+    trust: Trust,
+    proxies: Arc<Proxies>,
+    networks: Option<Arc<Networks>>,
+}
+
+/// Why a store cannot be queried as it is configured.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[error("the trace store `{store}` cannot be queried: {reason}")]
+pub struct InvalidStore {
+    /// The name of the store.
+    pub store: String,
+    /// The reason.
+    pub reason: String,
+}
+
+impl Faulty for InvalidStore {
+    fn fault(&self) -> Fault {
+        Fault::Invalid
+    }
+}
+
+impl StoreDialer {
+    /// Creates a dialer. Without network rules it reaches all that this machine reaches.
+    pub fn new(environment: &[(String, String)], networks: Option<Networks>) -> Self {
+        Self {
+            trust: Trust::new(environment),
+            proxies: Arc::new(Proxies::new(environment)),
+            networks: networks.map(Arc::new),
+        }
+    }
+
+    /// Opens a store. No connection is made yet.
+    pub fn open(&self, config: &StoreConfig) -> Result<StoreClient, InvalidStore> {
+        let invalid = |reason| InvalidStore { store: config.name.clone(), reason };
+        let known = STORES.iter().find(|store| store.kind == config.kind);
+        let StoreKind { profile, open, .. } = known.ok_or_else(|| {
+            invalid(format!("a store of type `{}` is not queried by this version", config.kind))
+        })?;
+        let tls = self.trust.client(&config.tls).map_err(invalid)?;
+        let egress = Egress {
+            proxies: Some((Arc::clone(&self.proxies), self.trust.to_proxy().clone())),
+            networks: self.networks.clone(),
+        };
+        let connection = StoreConnection::new(config, tls, egress).map_err(invalid)?;
+        let store = open(connection, config);
+        let lag = config.lag.map_or(Lag::Usual(profile.lag), Lag::Declared);
+        let limit = QueryLimit::new(CONCURRENT_MAX, PER_SECOND_MAX);
+        Ok(StoreClient { name: config.name.clone(), lag, store, limit })
+    }
+}

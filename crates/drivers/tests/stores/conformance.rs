@@ -1,0 +1,124 @@
+//! What every store has to show, whichever it is.
+
+use std::time::Duration;
+
+use drivers::store::{Completeness, QueryResult, StoreClient};
+use model::TraceId;
+use tokio::time::{Instant, sleep};
+
+use crate::sample::{Content, content, decoded, flat, fresh, full, send};
+
+/// A real store under test.
+pub(crate) struct Subject {
+    pub(crate) client: StoreClient,
+    /// Where it accepts OTLP by gRPC.
+    pub(crate) otlp: String,
+    /// Removes what the store is known to change.
+    pub(crate) changes: fn(&mut Content),
+}
+
+/// How long a store may take to show what it accepted.
+const VISIBLE: Duration = Duration::from_secs(20);
+
+impl Subject {
+    async fn query(&self, trace: TraceId) -> QueryResult {
+        self.client.store.query(trace, None).await
+    }
+
+    /// Queries until the store shows so many spans.
+    async fn shown(&self, trace: TraceId, spans: usize) -> QueryResult {
+        let end = Instant::now() + VISIBLE;
+        loop {
+            let result = self.query(trace).await;
+            let count = decoded(trace, &result).len();
+            if count >= spans {
+                return result;
+            }
+            assert!(Instant::now() < end, "{count} of {spans} spans: {}", told(&result));
+            // The store decides when it shows what it accepted, and says nothing.
+            sleep(Duration::from_millis(50)).await;
+        }
+    }
+}
+
+/// Describes a result without its spans.
+pub(crate) fn told(result: &QueryResult) -> String {
+    match result {
+        QueryResult::Spans { otlp, completeness } => {
+            format!("{} messages, {completeness:?}", otlp.len())
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+/// A trace that nobody sent is unknown, and that is no error.
+pub(crate) async fn an_unknown_trace(subject: &Subject) {
+    let result = subject.query(fresh()).await;
+    assert_eq!(result, QueryResult::Nothing);
+}
+
+/// What goes in by OTLP comes out equal, but for what the store is known to change.
+pub(crate) async fn what_was_sent(subject: &Subject) {
+    let sent = full(fresh());
+    send(&subject.otlp, &sent).await;
+    let result = subject.shown(sent.id(), sent.len()).await;
+    let (mut found, mut expected) = (decoded(sent.id(), &result), content(&sent));
+    assert_ne!(found, expected, "`changes` states more than the store does");
+    for content in [&mut found, &mut expected] {
+        (subject.changes)(content);
+    }
+    pretty(&found, &expected);
+}
+
+fn pretty(found: &Content, expected: &Content) {
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(expected) {
+        assert_eq!(format!("{found:#?}"), format!("{expected:#?}"));
+    }
+}
+
+/// A trace that grows is queried twice, and the second answer has all of it.
+pub(crate) async fn a_trace_that_grows(subject: &Subject) {
+    let whole = flat(fresh(), 5);
+    let first = whole.only(|span| span.name() < "span 2").expect("room");
+    send(&subject.otlp, &first).await;
+    let shown = subject.shown(whole.id(), 2).await;
+    assert_eq!(decoded(whole.id(), &shown), content(&first));
+    let rest = whole.only(|span| span.name() >= "span 2").expect("room");
+    send(&subject.otlp, &rest).await;
+    let shown = subject.shown(whole.id(), 5).await;
+    assert_eq!(decoded(whole.id(), &shown), content(&whole));
+}
+
+/// Two answers about the same trace are equal, byte by byte: what did not change is not news.
+pub(crate) async fn answers_that_repeat(subject: &Subject) {
+    let sent = full(fresh());
+    send(&subject.otlp, &sent).await;
+    let first = subject.shown(sent.id(), sent.len()).await;
+    for _ in 0..10 {
+        assert_eq!(told(&subject.query(sent.id()).await), told(&first));
+    }
+    let messages = |result: &QueryResult| match result {
+        QueryResult::Spans { otlp, .. } => otlp.clone(),
+        _ => Vec::new(),
+    };
+    assert_eq!(messages(&subject.query(sent.id()).await), messages(&first));
+}
+
+/// A large trace comes back whole, or is said to be partial: never fewer spans without a word.
+pub(crate) async fn a_large_trace(subject: &Subject) {
+    for spans in [9_999, 20_000] {
+        let sent = flat(fresh(), spans);
+        for part in 0..20 {
+            let is_part = |number: u64| number % 20 == part;
+            let number = |name: &str| name["span ".len()..].parse().expect("a number");
+            send(&subject.otlp, &sent.only(|span| is_part(number(span.name()))).expect("room"))
+                .await;
+        }
+        let result = subject.shown(sent.id(), sent.len()).await;
+        let limit = subject.client.store.profile().spans_max.unwrap_or(u64::MAX);
+        let QueryResult::Spans { completeness, .. } = &result else { unreachable!("spans") };
+        assert_eq!(*completeness == Completeness::Complete, spans < limit, "{completeness:?}");
+        assert_eq!(decoded(sent.id(), &result), content(&sent));
+    }
+}

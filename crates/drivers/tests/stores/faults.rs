@@ -1,0 +1,166 @@
+//! Addresses at which there is no store, or one that does not want us.
+//!
+//! The answers are scripted: no real store can be made to give each of these statuses.
+
+use std::time::{Duration, Instant};
+
+use drivers::store::{QueryResult, StoreDialer};
+use model::{Secret, StoreConfig, Tls, TraceId};
+use net::Networks;
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::TcpListener,
+};
+
+use crate::conformance::told;
+
+const STORES: [&str; 2] = ["jaeger", "tempo"];
+
+fn config(kind: &str, url: String) -> StoreConfig {
+    StoreConfig {
+        name: "prod".to_owned(),
+        kind: kind.to_owned(),
+        url,
+        is_grpc: false,
+        headers: vec![("authorization".to_owned(), Secret::new("Bearer s3cret"))],
+        credentials: None,
+        tls: Tls::default(),
+        index: None,
+        lag: None,
+    }
+}
+
+async fn queried(config: &StoreConfig, networks: Option<Networks>) -> QueryResult {
+    let client = StoreDialer::new(&[], networks).open(config).expect("it can be queried");
+    client.store.query(TraceId::from_random([5; 16]), None).await
+}
+
+/// Answers every request with this head and body, and returns the address.
+async fn answering(head: &str, body: &str) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    let length = body.len();
+    let answer =
+        format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
+    tokio::spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            let _head = stream.read(&mut request).await;
+            let _sent = stream.write_all(answer.as_bytes()).await;
+        }
+    });
+    format!("http://{address}")
+}
+
+/// The form of a result: whether another query may succeed, its message, and when.
+fn form(result: &QueryResult) -> (bool, &str, Option<u64>) {
+    match result {
+        QueryResult::Failed { message, retry_after } => {
+            (true, message, retry_after.map(|it| it.as_secs()))
+        }
+        QueryResult::Refused { message } => (false, message, None),
+        other => unreachable!("{}", told(other)),
+    }
+}
+
+#[tokio::test]
+async fn every_status_is_either_mended_by_time_or_by_the_user() {
+    let cases = [
+        (
+            "401 Unauthorized",
+            "no such token: Bearer s3cret",
+            (
+                false,
+                "401 Unauthorized: no such token: ***; it does not accept the credentials",
+                None,
+            ),
+        ),
+        ("403 Forbidden", "", (false, "403 Forbidden; it does not accept the credentials", None)),
+        ("400 Bad Request", "bad id", (false, "400 Bad Request: bad id", None)),
+        ("429 Too Many Requests\r\nretry-after: 3", "", (true, "429 Too Many Requests", Some(3))),
+        (
+            "503 Service Unavailable\r\nretry-after: 100000",
+            "starting\nup",
+            (true, "503 Service Unavailable: starting up", Some(60)),
+        ),
+        ("500 Internal Server Error", "", (true, "500 Internal Server Error", None)),
+        (
+            "302 Found\r\nlocation: https://login.example/",
+            "",
+            (false, "302 Found to `https://login.example/`: write its address", None),
+        ),
+    ];
+    for kind in STORES {
+        for (head, body, expected) in cases {
+            let url = answering(head, body).await;
+            let result = queried(&config(kind, url), None).await;
+            assert_eq!(form(&result), expected, "{kind}, {head}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_that_is_no_trace_is_no_answer() {
+    for (kind, body) in [("jaeger", "<html>"), ("jaeger", "{\"result\": 7}"), ("tempo", "\u{1}")] {
+        let url = answering("200 OK", body).await;
+        let (may_succeed, message, _) = {
+            let result = queried(&config(kind, url), None).await;
+            let (may, message, after) = form(&result);
+            (may, message.to_owned(), after)
+        };
+        assert!(may_succeed && !message.is_empty(), "{kind}, {body}: {message}");
+    }
+}
+
+#[tokio::test]
+async fn an_unreachable_store_is_told_at_once_and_may_come_back() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = listener.local_addr().expect("an address");
+    drop(listener);
+    for kind in STORES {
+        let began = Instant::now();
+        let result = queried(&config(kind, format!("http://{address}")), None).await;
+        let (may_succeed, message, _) = form(&result);
+        assert!(may_succeed && message.starts_with("nobody answers at `127.0.0.1:"), "{message}");
+        assert!(began.elapsed() < Duration::from_secs(1), "{:?}", began.elapsed());
+    }
+}
+
+#[tokio::test]
+async fn an_address_outside_of_the_allowed_networks_is_refused() {
+    let url = answering("200 OK", "").await;
+    for kind in STORES {
+        let networks = Networks::public("server.stores.networks");
+        let result = queried(&config(kind, url.clone()), Some(networks)).await;
+        let (may_succeed, message, _) = form(&result);
+        assert!(!may_succeed && message.contains("server.stores.networks"), "{message}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_sent_is_refused_when_the_store_is_opened() {
+    let dialer = StoreDialer::new(&[], None);
+    let refused =
+        |config: StoreConfig| dialer.open(&config).expect_err("it is refused").to_string();
+    let of = |url: &str| config("jaeger", url.to_owned());
+    let url = "http://127.0.0.1:1";
+    let mut named = of(url);
+    named.headers = vec![("a b".to_owned(), Secret::new("c"))];
+    let mut valued = of(url);
+    valued.headers = vec![("a".to_owned(), Secret::new("b\r\nc: d"))];
+    let cases = [
+        (of("127.0.0.1"), "`127.0.0.1`: expected `http://` or `https://`"),
+        (of("ftp://a"), "`ftp://a`: expected `http://` or `https://`"),
+        (of("http://a?b=c"), "`http://a?b=c` has a query: the address ends with a path"),
+        (named, "`a b` is not the name of a header"),
+        (valued, "the value of the header `a` cannot be sent"),
+        (
+            config("sumologic", url.to_owned()),
+            "a store of type `sumologic` is not queried by this version",
+        ),
+    ];
+    for (config, expected) in cases {
+        let expected = format!("the trace store `prod` cannot be queried: {expected}");
+        assert_eq!(refused(config), expected);
+    }
+}

@@ -1,0 +1,155 @@
+//! Jaeger, a real one, by both of its protocols.
+
+use std::{
+    net::SocketAddr,
+    time::{Duration, Instant},
+};
+
+use drivers::store::{QueryResult, StoreClient, StoreDialer};
+use model::{Secret, StoreConfig, Tls};
+use tokio::task::JoinSet;
+
+use crate::{
+    conformance::{self, Subject, told},
+    cutter::{Cut, cutter},
+    sample::{Content, address, decoded, flat, fresh, send},
+};
+
+const PROTOCOLS: [bool; 2] = [true, false];
+
+fn config(address: &str, is_grpc: bool) -> StoreConfig {
+    StoreConfig {
+        name: "prod".to_owned(),
+        kind: "jaeger".to_owned(),
+        url: format!("http://{address}"),
+        is_grpc,
+        headers: Vec::new(),
+        credentials: None,
+        tls: Tls::default(),
+        index: None,
+        lag: None,
+    }
+}
+
+fn open(config: &StoreConfig) -> StoreClient {
+    StoreDialer::new(&[], None).open(config).expect("it can be queried")
+}
+
+/// Returns the address of the query API.
+fn query_address(is_grpc: bool) -> Option<String> {
+    let variable =
+        if is_grpc { "QUALITYTRACE_TEST_JAEGER_GRPC" } else { "QUALITYTRACE_TEST_JAEGER" };
+    Some(address(variable)?.trim_start_matches("http://").to_owned())
+}
+
+/// Returns the installed Jaeger, by each protocol.
+fn subjects() -> Vec<Subject> {
+    let subject = |is_grpc| {
+        let client = open(&config(&query_address(is_grpc)?, is_grpc));
+        Some(Subject { client, otlp: address("QUALITYTRACE_TEST_JAEGER_OTLP")?, changes })
+    };
+    PROTOCOLS.into_iter().filter_map(subject).collect()
+}
+
+/// A span that does not end after it starts gets an end, and a warning.
+fn changes(content: &mut Content) {
+    for (span, ..) in content {
+        let is_warned = span.attributes.iter().any(|(key, _)| key == "@jaeger@warnings");
+        if is_warned {
+            span.attributes.retain(|(key, _)| key != "@jaeger@warnings");
+            assert_eq!(span.end, span.start.plus(Duration::from_nanos(1)));
+            span.end = span.start;
+        }
+    }
+}
+
+#[tokio::test]
+async fn jaeger_gives_back_what_it_was_sent() {
+    for subject in subjects() {
+        conformance::an_unknown_trace(&subject).await;
+        conformance::what_was_sent(&subject).await;
+        conformance::a_trace_that_grows(&subject).await;
+        conformance::answers_that_repeat(&subject).await;
+    }
+}
+
+#[tokio::test]
+async fn jaeger_gives_back_a_large_trace() {
+    for subject in subjects() {
+        conformance::a_large_trace(&subject).await;
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_jaeger_that_is_cut_is_no_answer() {
+    for is_grpc in PROTOCOLS {
+        let (Some(query), Some(otlp)) =
+            (query_address(is_grpc), address("QUALITYTRACE_TEST_JAEGER_OTLP"))
+        else {
+            return;
+        };
+        let sent = flat(fresh(), 200);
+        send(&otlp, &sent).await;
+        let direct = open(&config(&query, is_grpc)).store.query(sent.id(), None).await;
+        assert_eq!(decoded(sent.id(), &direct).len(), sent.len(), "{}", told(&direct));
+        let to: SocketAddr = query.parse().expect("an address");
+        let mut is_whole = false;
+        for bytes in (0..).step_by(1000) {
+            let mut tasks = JoinSet::new();
+            let through = cutter(to, Cut::After(bytes), &mut tasks).await;
+            let client = open(&config(&through.to_string(), is_grpc));
+            match client.store.query(sent.id(), None).await {
+                QueryResult::Failed { .. } => {}
+                result @ QueryResult::Spans { .. } => {
+                    assert_eq!(decoded(sent.id(), &result).len(), sent.len(), "{bytes} bytes");
+                    is_whole = true;
+                    break;
+                }
+                other => unreachable!("{bytes} bytes: {}", told(&other)),
+            }
+        }
+        assert!(is_whole, "the answer ends somewhere");
+    }
+}
+
+#[tokio::test]
+async fn an_answer_of_jaeger_that_does_not_come_is_waited_for_10_seconds() {
+    let held = PROTOCOLS.map(|is_grpc| async move {
+        let Some(query) = query_address(is_grpc) else { return };
+        let mut tasks = JoinSet::new();
+        let to = query.parse().expect("an address");
+        let through = cutter(to, Cut::Hold, &mut tasks).await;
+        let client = open(&config(&through.to_string(), is_grpc));
+        let began = Instant::now();
+        let result = client.store.query(fresh(), None).await;
+        let message = "no complete answer within 10s".to_owned();
+        assert_eq!(result, QueryResult::Failed { message, retry_after: None });
+        assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
+    });
+    let [first, second] = held;
+    tokio::join!(first, second);
+}
+
+#[tokio::test]
+async fn what_answers_there_and_is_no_jaeger_is_named() {
+    // Each protocol is spoken to the other's port.
+    for is_grpc in PROTOCOLS {
+        let Some(other) = query_address(!is_grpc) else { return };
+        let result = open(&config(&other, is_grpc)).store.query(fresh(), None).await;
+        assert!(
+            matches!(result, QueryResult::Failed { .. } | QueryResult::Refused { .. }),
+            "{}",
+            told(&result)
+        );
+    }
+}
+
+#[tokio::test]
+async fn no_message_contains_a_credential() {
+    let Some(address) = query_address(false) else { return };
+    let mut config = config(&address, false);
+    config.url.push_str("/s3cret-in-no-path");
+    config.headers.push(("authorization".to_owned(), Secret::new("s3cret-in-no-path")));
+    let result = open(&config).store.query(fresh(), None).await;
+    assert!(!format!("{result:?}").contains("s3cret"), "{}", told(&result));
+}
