@@ -103,12 +103,12 @@ pub struct Arrivals {
     pushed: mpsc::Receiver<Arrival>,
     /// Dropping it ends the interest in the trace.
     _claim: Option<Claim>,
-    queried: Option<Queried>,
+    queried: Option<QuerySet>,
 }
 
 /// The queried sources. Dropping them ends their queries.
 #[derive(Debug)]
-struct Queried {
+struct QuerySet {
     receiver: mpsc::Receiver<Arrival>,
     sender: mpsc::Sender<Arrival>,
     sources: Vec<QueriedSource>,
@@ -125,7 +125,7 @@ pub struct SourceFeed {
     pub demand: watch::Receiver<Demand>,
 }
 
-/// The run has ended: nobody receives what a source reports.
+/// The run has ended, and receives no more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RunEnd;
 
@@ -157,7 +157,7 @@ impl Arrivals {
         let queried = self.queried.get_or_insert_with(|| {
             let (sender, receiver) = mpsc::channel(MESSAGES_MAX);
             let (sources, demand) = (Vec::new(), watch::Sender::default());
-            Queried { receiver, sender, sources, demand, queries: JoinSet::new() }
+            QuerySet { receiver, sender, sources, demand, queries: JoinSet::new() }
         });
         let number = queried.sources.len();
         queried.sources.push(source);

@@ -51,9 +51,6 @@ use ports::tell;
 use settle::{LingerState, Rules, SettleContext, SettledTrace, TraceBuffer, TraceEnd, settle};
 use subject::{JudgedTrace, Subject, tellable};
 
-/// How far the clocks of a system may be behind ours where a store is queried for spans since the trigger.
-const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(3600);
-
 /// A run to execute.
 #[derive(Debug)]
 pub struct Job<'a> {
@@ -147,9 +144,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
         answer: Arc::clone(&answer),
         share: ports.share(),
     };
-    let sources = arrivals.as_ref().map_or(&[][..], Arrivals::sources);
-    let learned = job.learned.through(&names(sources));
-    let lag = lag(sources, &learned);
+    let (learned, lag) = known(job.learned, arrivals.as_ref());
     let rules = rules(&job, &attempt, &request, (clock, learned, lag));
     let subject = Arc::new(Subject {
         run_id: job.run_id,
@@ -179,8 +174,8 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
     let reading = (clock, job.limits, ports.share());
     let gathering = TraceBuffer::new(&attempt, trigger.clone(), rules, reading)?;
     let (rule, expects) = (job.plan.settle(lag), !job.plan.expected().is_empty());
-    let since = subject.request.is_fired().then(|| attempt.at.minus(CLOCKS_DIFFER_MAX));
-    let waiting = SettleContext { rule, judging: &subject.judging, clock, ends, expects, since };
+    let (judging, since) = (&subject.judging, subject.since());
+    let waiting = SettleContext { rule, judging, clock, ends, expects, since };
     let (judged, seen, watch) =
         trace(gathering, (&waiting, &subject), arrivals, &mut steps).await?;
     let mut watch = watch.of_test(job.plan.id.as_str());
@@ -193,8 +188,7 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
         false => What::Judged { verdict },
     };
     tell(ports, judged_so);
-    let seen = watch.as_learned(seen);
-    Ok(finished(outcome, judged.trace.clone(), seen, Some(watch)))
+    Ok(finished(outcome, judged.trace.clone(), watch.as_learned(seen), Some(watch)))
 }
 
 /// Returns the answer with its secrets masked.
@@ -280,10 +274,14 @@ pub(crate) fn names(sources: &[QueriedSource]) -> Vec<&str> {
     sources.iter().map(|source| source.name.as_str()).collect()
 }
 
-/// Returns the longest lag of queried sources; zero if there are none. What earlier runs have shown has a margin.
-fn lag(sources: &[QueriedSource], learned: &LearnedProfile) -> Duration {
+/// Returns the learned profile of the sources of a run, and the longest lag of those that are queried; zero if none is. What
+/// earlier runs have shown has a margin.
+fn known(learned: &LearnedProfile, arrivals: Option<&Arrivals>) -> (LearnedProfile, Duration) {
+    let sources = arrivals.map_or(&[][..], Arrivals::sources);
+    let learned = learned.through(&names(sources));
     let shown = learned.longest_delay().map(|delay| delay.saturating_mul(3) / 2);
-    sources.iter().map(|source| source.lag.with(shown)).max().unwrap_or_default()
+    let lag = sources.iter().map(|source| source.lag.with(shown)).max().unwrap_or_default();
+    (learned, lag)
 }
 
 /// Returns the rules that the engine knows before the first span arrives.

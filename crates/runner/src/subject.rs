@@ -1,11 +1,11 @@
 //! The subject of a run, and its outcome, which is built once for the provisional verdict and once for the final one.
 
-use std::{borrow::Cow, sync::Arc};
+use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use lang::Secrets;
 use model::{
     Analysis, Answer, Attempt, Judgement, LearnedProfile, Outcome, Request, RunId, Settlement,
-    SpanId, StepTime, Trace, UnsettledReason, Verdict,
+    SpanId, StepTime, Timestamp, Trace, UnsettledReason, Verdict,
 };
 use tokio::time::Instant;
 
@@ -47,7 +47,15 @@ pub(crate) struct JudgedTrace {
     pub(crate) analysis: Option<Analysis>,
 }
 
+/// How far the clocks of a system may be behind ours where a store is queried for spans since the trigger.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(3600);
+
 impl Subject {
+    /// Returns a time before which no span of the trace began, if one is known.
+    pub(crate) fn since(&self) -> Option<Timestamp> {
+        self.request.is_fired().then(|| self.attempt.at.minus(CLOCKS_DIFFER_MAX))
+    }
+
     /// Adds the evidence against a trace that looks complete: spans that were lost or refused, a trace that the system does not
     /// sample, and calls for which the other side started a new trace.
     pub(crate) async fn add_doubts<P: Ports>(

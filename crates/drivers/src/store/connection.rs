@@ -1,6 +1,6 @@
 //! Sends queries to the address of a store, and decides what an answer without a trace means.
 //!
-//! Connections are kept from query to query. A failure that time may mend is told apart from one that only the user can mend.
+//! Connections are kept from query to query. A failure that time may mend is distinguished from one that only the user can mend.
 //! No message contains a credential, also where the store repeats one.
 
 use std::time::Duration;

@@ -1,12 +1,18 @@
 //! What every store has to show, whichever it is.
 
-use std::time::Duration;
+use std::{net::SocketAddr, time::Duration};
 
 use drivers::store::{Completeness, QueryResult, StoreClient};
 use model::TraceId;
-use tokio::time::{Instant, sleep};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, sleep},
+};
 
-use crate::sample::{Content, content, decoded, flat, fresh, full, send};
+use crate::{
+    cutter::{Cut, cutter},
+    sample::{Content, content, decoded, flat, fresh, full, send},
+};
 
 /// A real store under test.
 pub(crate) struct Subject {
@@ -35,7 +41,7 @@ impl Subject {
                 return result;
             }
             assert!(Instant::now() < end, "{count} of {spans} spans: {}", told(&result));
-            // The store decides when it shows what it accepted, and says nothing.
+            // The store decides when it shows what it accepted, and reports nothing.
             sleep(Duration::from_millis(50)).await;
         }
     }
@@ -51,7 +57,7 @@ pub(crate) fn told(result: &QueryResult) -> String {
     }
 }
 
-/// A trace that nobody sent is unknown, and that is no error.
+/// A trace that was never sent is unknown, and that is no error.
 pub(crate) async fn an_unknown_trace(subject: &Subject) {
     let result = subject.query(fresh()).await;
     assert_eq!(result, QueryResult::Nothing);
@@ -105,7 +111,7 @@ pub(crate) async fn answers_that_repeat(subject: &Subject) {
     assert_eq!(messages(&subject.query(sent.id()).await), messages(&first));
 }
 
-/// A large trace comes back whole, or is said to be partial: never fewer spans without a word.
+/// A large trace comes back whole, or is reported as partial: never fewer spans without a sign.
 pub(crate) async fn a_large_trace(subject: &Subject) {
     for spans in [9_999, 20_000] {
         let sent = flat(fresh(), spans);
@@ -121,4 +127,35 @@ pub(crate) async fn a_large_trace(subject: &Subject) {
         assert_eq!(*completeness == Completeness::Complete, spans < limit, "{completeness:?}");
         assert_eq!(decoded(sent.id(), &result), content(&sent));
     }
+}
+
+/// An answer that is cut at any 1,000th byte fails, and so does one that does not come.
+pub(crate) async fn cut_answers(
+    (query, otlp): (SocketAddr, &str),
+    open: impl Fn(SocketAddr) -> StoreClient,
+) {
+    let sent = flat(fresh(), 200);
+    send(otlp, &sent).await;
+    let subject = Subject { client: open(query), otlp: otlp.to_owned(), changes: |_| () };
+    subject.shown(sent.id(), sent.len()).await;
+    let mut tasks = JoinSet::new();
+    let mut is_whole = false;
+    for bytes in (0..).step_by(1000) {
+        let through = cutter(query, Cut::After(bytes), &mut tasks).await;
+        match open(through).store.query(sent.id(), None).await {
+            QueryResult::Failed { .. } => {}
+            result @ QueryResult::Spans { .. } => {
+                assert_eq!(decoded(sent.id(), &result).len(), sent.len(), "{bytes} bytes");
+                is_whole = true;
+                break;
+            }
+            other => unreachable!("{bytes} bytes: {}", told(&other)),
+        }
+    }
+    assert!(is_whole, "the answer ends somewhere");
+    let (through, began) = (cutter(query, Cut::Hold, &mut tasks).await, Instant::now());
+    let result = open(through).store.query(sent.id(), None).await;
+    let message = "no complete answer within 10s".to_owned();
+    assert_eq!(result, QueryResult::Failed { message, retry_after: None });
+    assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
 }

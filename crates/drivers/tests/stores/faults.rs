@@ -2,7 +2,7 @@
 //!
 //! The answers are scripted: no real store can be made to give each of these statuses.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use drivers::store::{QueryResult, StoreDialer};
 use model::{Secret, StoreConfig, Tls, TraceId};
@@ -10,6 +10,8 @@ use net::Networks;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
     net::TcpListener,
+    task::JoinSet,
+    time::Instant,
 };
 
 use crate::conformance::told;
@@ -35,14 +37,14 @@ async fn queried(config: &StoreConfig, networks: Option<Networks>) -> QueryResul
     client.store.query(TraceId::from_random([5; 16]), None).await
 }
 
-/// Answers every request with this head and body, and returns the address.
-async fn answering(head: &str, body: &str) -> String {
+/// Answers every request with this head and body, and returns the address. It ends with the set.
+async fn answering(head: &str, body: &str, tasks: &mut JoinSet<()>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let length = body.len();
     let answer =
         format!("HTTP/1.1 {head}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}");
-    tokio::spawn(async move {
+    tasks.spawn(async move {
         while let Ok((mut stream, _)) = listener.accept().await {
             let mut request = [0; 4096];
             let _head = stream.read(&mut request).await;
@@ -90,9 +92,10 @@ async fn every_status_is_either_mended_by_time_or_by_the_user() {
             (false, "302 Found to `https://login.example/`: write its address", None),
         ),
     ];
+    let mut tasks = JoinSet::new();
     for kind in STORES {
         for (head, body, expected) in cases {
-            let url = answering(head, body).await;
+            let url = answering(head, body, &mut tasks).await;
             let result = queried(&config(kind, url), None).await;
             assert_eq!(form(&result), expected, "{kind}, {head}");
         }
@@ -101,8 +104,9 @@ async fn every_status_is_either_mended_by_time_or_by_the_user() {
 
 #[tokio::test]
 async fn an_answer_that_is_no_trace_is_no_answer() {
+    let mut tasks = JoinSet::new();
     for (kind, body) in [("jaeger", "<html>"), ("jaeger", "{\"result\": 7}"), ("tempo", "\u{1}")] {
-        let url = answering("200 OK", body).await;
+        let url = answering("200 OK", body, &mut tasks).await;
         let (may_succeed, message, _) = {
             let result = queried(&config(kind, url), None).await;
             let (may, message, after) = form(&result);
@@ -128,7 +132,8 @@ async fn an_unreachable_store_is_told_at_once_and_may_come_back() {
 
 #[tokio::test]
 async fn an_address_outside_of_the_allowed_networks_is_refused() {
-    let url = answering("200 OK", "").await;
+    let mut tasks = JoinSet::new();
+    let url = answering("200 OK", "", &mut tasks).await;
     for kind in STORES {
         let networks = Networks::public("server.stores.networks");
         let result = queried(&config(kind, url.clone()), Some(networks)).await;

@@ -1,19 +1,13 @@
 //! Jaeger, a real one, by both of its protocols.
 
-use std::{
-    net::SocketAddr,
-    time::{Duration, Instant},
-};
-
-use drivers::store::{QueryResult, StoreClient, StoreDialer};
-use model::{Secret, StoreConfig, Tls};
-use tokio::task::JoinSet;
+use std::{net::SocketAddr, time::Duration};
 
 use crate::{
     conformance::{self, Subject, told},
-    cutter::{Cut, cutter},
-    sample::{Content, address, decoded, flat, fresh, send},
+    sample::{Content, address, fresh},
 };
+use drivers::store::{QueryResult, StoreClient, StoreDialer};
+use model::{Secret, StoreConfig, Tls};
 
 const PROTOCOLS: [bool; 2] = [true, false];
 
@@ -81,53 +75,16 @@ async fn jaeger_gives_back_a_large_trace() {
 }
 
 #[tokio::test]
-async fn an_answer_of_jaeger_that_is_cut_is_no_answer() {
+async fn an_answer_of_jaeger_that_is_cut_or_held_is_no_answer() {
     for is_grpc in PROTOCOLS {
         let (Some(query), Some(otlp)) =
             (query_address(is_grpc), address("QUALITYTRACE_TEST_JAEGER_OTLP"))
         else {
             return;
         };
-        let sent = flat(fresh(), 200);
-        send(&otlp, &sent).await;
-        let direct = open(&config(&query, is_grpc)).store.query(sent.id(), None).await;
-        assert_eq!(decoded(sent.id(), &direct).len(), sent.len(), "{}", told(&direct));
-        let to: SocketAddr = query.parse().expect("an address");
-        let mut is_whole = false;
-        for bytes in (0..).step_by(1000) {
-            let mut tasks = JoinSet::new();
-            let through = cutter(to, Cut::After(bytes), &mut tasks).await;
-            let client = open(&config(&through.to_string(), is_grpc));
-            match client.store.query(sent.id(), None).await {
-                QueryResult::Failed { .. } => {}
-                result @ QueryResult::Spans { .. } => {
-                    assert_eq!(decoded(sent.id(), &result).len(), sent.len(), "{bytes} bytes");
-                    is_whole = true;
-                    break;
-                }
-                other => unreachable!("{bytes} bytes: {}", told(&other)),
-            }
-        }
-        assert!(is_whole, "the answer ends somewhere");
+        let open = |address: SocketAddr| open(&config(&address.to_string(), is_grpc));
+        conformance::cut_answers((query.parse().expect("an address"), &otlp), open).await;
     }
-}
-
-#[tokio::test]
-async fn an_answer_of_jaeger_that_does_not_come_is_waited_for_10_seconds() {
-    let held = PROTOCOLS.map(|is_grpc| async move {
-        let Some(query) = query_address(is_grpc) else { return };
-        let mut tasks = JoinSet::new();
-        let to = query.parse().expect("an address");
-        let through = cutter(to, Cut::Hold, &mut tasks).await;
-        let client = open(&config(&through.to_string(), is_grpc));
-        let began = Instant::now();
-        let result = client.store.query(fresh(), None).await;
-        let message = "no complete answer within 10s".to_owned();
-        assert_eq!(result, QueryResult::Failed { message, retry_after: None });
-        assert!(began.elapsed() < Duration::from_secs(12), "{:?}", began.elapsed());
-    });
-    let [first, second] = held;
-    tokio::join!(first, second);
 }
 
 #[tokio::test]

@@ -243,7 +243,9 @@ impl Ports for World {
             sleep(Duration::from_secs(3600)).await;
             drop(sender);
         };
-        tokio::spawn(feed);
+        let mut feeding = tokio::task::JoinSet::new();
+        feeding.spawn(feed);
+        feeding.detach_all();
         let mut arrivals = Arrivals::new(receiver);
         if self.stage.is_queried() {
             let source = QueriedSource { name: "prod".to_owned(), lag: self.stage.lag };
