@@ -70,6 +70,14 @@ impl Item {
     }
 
     /// Returns the test, or the tests of the suite.
+    pub(crate) fn tests(&self) -> &[Test] {
+        match self {
+            Self::Test(test) => std::slice::from_ref(test),
+            Self::Suite(suite) => &suite.tests,
+        }
+    }
+
+    /// Returns the test, or the tests of the suite.
     pub(crate) fn tests_mut(&mut self) -> &mut [Test] {
         match self {
             Self::Test(test) => std::slice::from_mut(test),

@@ -113,11 +113,12 @@ impl Plan {
         self.skip_trace_collection
     }
 
-    /// Returns how long to wait for the trace. The default timeout is extended by the lag of a store; a declared one is not.
+    /// Returns how long to wait for the trace. The default timeout is extended by four times the lag of a store; a declared one is
+    /// not. A span that a store hid for its lag is followed by a quiet period of up to one and a half times that, and the lag.
     pub fn settle(&self, lag: Duration) -> Settle {
         let is_default = !self.says_timeout && self.settle.timeout == Settle::default().timeout;
-        let lag = if is_default { lag } else { Duration::ZERO };
-        Settle { timeout: self.settle.timeout + lag, ..self.settle }
+        let more = if is_default { lag * 4 } else { Duration::ZERO };
+        Settle { timeout: self.settle.timeout + more, ..self.settle }
     }
 
     /// Returns the conditions for a complete trace: service names, and selectors as written.

@@ -173,7 +173,8 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
     };
     let reading = (clock, job.limits, ports.share());
     let gathering = TraceBuffer::new(&attempt, trigger.clone(), rules, reading)?;
-    let (rule, expects) = (job.plan.settle(lag), !job.plan.expected().is_empty());
+    let rule = job.plan.settle(lag.unwrap_or_default());
+    let expects = !job.plan.expected().is_empty();
     let (judging, since) = (&subject.judging, subject.since());
     let waiting = SettleContext { rule, judging, clock, ends, expects, since };
     let (judged, seen, watch) =
@@ -182,10 +183,9 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
     watch.is_cut = subject.is_out_of_time();
     let outcome = subject.outcome(ports, &judged, (steps.done, watch.is_cut)).await;
     watch.is_provisional = outcome.provisional;
-    let verdict = outcome.verdict;
     let judged_so = match outcome.provisional {
-        true => What::Provisional { verdict },
-        false => What::Judged { verdict },
+        true => What::Provisional { verdict: outcome.verdict },
+        false => What::Judged { verdict: outcome.verdict },
     };
     tell(ports, judged_so);
     Ok(finished(outcome, judged.trace.clone(), watch.as_learned(seen), Some(watch)))
@@ -274,13 +274,16 @@ pub(crate) fn names(sources: &[QueriedSource]) -> Vec<&str> {
     sources.iter().map(|source| source.name.as_str()).collect()
 }
 
-/// Returns the learned profile of the sources of a run, and the longest lag of those that are queried; zero if none is. What
-/// earlier runs have shown has a margin.
-fn known(learned: &LearnedProfile, arrivals: Option<&Arrivals>) -> (LearnedProfile, Duration) {
+/// Returns the learned profile of the sources of a run, and the longest lag of those that are queried. What earlier runs have shown
+/// has a margin.
+fn known(
+    learned: &LearnedProfile,
+    arrivals: Option<&Arrivals>,
+) -> (LearnedProfile, Option<Duration>) {
     let sources = arrivals.map_or(&[][..], Arrivals::sources);
     let learned = learned.through(&names(sources));
     let shown = learned.longest_delay().map(|delay| delay.saturating_mul(3) / 2);
-    let lag = sources.iter().map(|source| source.lag.with(shown)).max().unwrap_or_default();
+    let lag = sources.iter().map(|source| source.lag.with(shown)).max();
     (learned, lag)
 }
 
@@ -289,8 +292,9 @@ fn rules(
     job: &Job<'_>,
     attempt: &Attempt,
     request: &Request,
-    (clock, learned, lag): (Clock, LearnedProfile, Duration),
+    (clock, learned, lag): (Clock, LearnedProfile, Option<Duration>),
 ) -> Rules {
+    let (is_queried, lag) = (lag.is_some(), lag.unwrap_or_default());
     let settle = job.plan.settle(lag);
     let known = learned.tests.get(job.plan.id.as_str());
     Rules {
@@ -300,6 +304,7 @@ fn rules(
         answered: clock.now(),
         is_fired: request.is_fired(),
         flush: settle.flush.map(|flush| flush + lag),
+        is_queried,
         lag,
         quiet_max: settle::quiet_max(&settle) + lag,
         absent: job.plan.absent().iter().cloned().collect(),

@@ -14,6 +14,8 @@ pub(crate) enum Plant {
     LingerOff,
     /// A trace that started at a call does not count as a lost context.
     DoubtsOff,
+    /// Absence is concluded as of now, whatever the answers of a trace store cover.
+    WatermarkNow,
 }
 
 /// All faults, by name.
@@ -23,6 +25,7 @@ const ALL: &[(&str, Plant)] = &[
     ("learns-early", Plant::LearnsEarly),
     ("linger-off", Plant::LingerOff),
     ("doubts-off", Plant::DoubtsOff),
+    ("watermark-now", Plant::WatermarkNow),
 ];
 
 #[cfg(feature = "planted")]

@@ -65,7 +65,7 @@ impl Subject {
         settlement: &mut Settlement,
     ) -> Result<(), LeaseLost> {
         use UnsettledReason::{
-            ContextLost, NoTelemetry, NotSampled, NotWaited, OtherServers, SpansLost,
+            ContextLost, EdgesOpen, NoTelemetry, NotSampled, NotWaited, OtherServers, SpansLost,
         };
         let trace = &gathering.trace;
         settlement.logs = ports.logs(trace.id());
@@ -98,6 +98,11 @@ impl Subject {
             true => Vec::new(),
             false => self.lost_contexts(ports, trace, settlement, calls).await,
         };
+        let unverifiable = gathering.engine.unverifiable_calls();
+        let has_open = settlement.unsettled.iter().any(|it| matches!(it, EdgesOpen(_)));
+        if !unverifiable.is_empty() && !has_open {
+            add(settlement, EdgesOpen(unverifiable));
+        }
         if is_dropped {
             add(settlement, NotSampled);
         }

@@ -152,6 +152,13 @@ impl Rounds<'_> {
                 Arc::clone(self.session.insert(opened))
             }
         };
+        let plans = items.iter().flat_map(Item::tests).map(|test| &*test.plan);
+        session.check_stores(plans).await.map_err(|error| {
+            terminal.line(&format!(
+                "error: {error}; no test was run. Correct its document, start it, or choose another by `--store`"
+            ));
+            Exit::Refused
+        })?;
         let mut schedule = Schedule::new(&items, args.pace.repeat.unwrap_or(1));
         reports.expect(schedule.cases().len());
         let telling = telling(args);

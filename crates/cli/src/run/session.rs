@@ -12,11 +12,13 @@ use std::{
 use drivers::{
     inbox::{self, Inbox},
     receiver::{self, Receiver},
-    store::{InvalidStore, StoreClient, StoreDialer},
+    store::{InvalidStore, QueryResult, StoreClient, StoreDialer},
     trigger::{self, Triggers},
 };
 use lang::{Files, Plan, Vars};
-use model::{Fault, Faulty, Key, KeyRing, LearnedProfile, Progress, RunId, StoreConfig, World};
+use model::{
+    Fault, Faulty, Key, KeyRing, LearnedProfile, Progress, RunId, StoreConfig, TraceId, World,
+};
 use runner::{FinishedRun, Job, Limits, Pool, RunError, StartedProcesses};
 use thiserror::Error;
 use tokio::{runtime::Handle, time::sleep};
@@ -34,6 +36,10 @@ use super::{
 
 /// How long spans may still arrive after the command has ended by itself.
 const AFTERLIFE: Duration = Duration::from_secs(1);
+
+/// How often a store is queried before the tests, and the pause between.
+const STORE_TRIES: u32 = 3;
+const STORE_PAUSE: Duration = Duration::from_millis(500);
 
 /// The limits of a trace. In a local run one person waits for one trace, which may be large.
 const LIMITS: Limits = Limits { spans_max: 4_000_000, trace_bytes_max: TRACE_BYTES_MAX };
@@ -289,6 +295,43 @@ impl Session {
             });
         }
         Ok(stores)
+    }
+
+    /// Queries each store of these tests once, for a trace that does not exist. The error is the first store that cannot be read, and
+    /// why.
+    pub(crate) async fn check_stores<'a>(
+        &self,
+        plans: impl Iterator<Item = &'a Plan>,
+    ) -> Result<(), InvalidStore> {
+        let mut checked: Vec<Arc<StoreClient>> = Vec::new();
+        for plan in plans {
+            for store in self.stores(plan)? {
+                if !checked.iter().any(|known| Arc::ptr_eq(known, &store)) {
+                    self.check_store(&store).await?;
+                    checked.push(store);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Queries a store until it answers; a failure that time may mend is tried again for a short time.
+    async fn check_store(&self, client: &StoreClient) -> Result<(), InvalidStore> {
+        let unknown = TraceId::from_random(self.world.random());
+        let mut tries = 1;
+        loop {
+            let reason = match client.store.query(unknown, Some(self.world.now())).await {
+                QueryResult::Nothing | QueryResult::Spans { .. } => return Ok(()),
+                QueryResult::Failed { retry_after, .. } if tries < STORE_TRIES => {
+                    tries += 1;
+                    sleep(retry_after.unwrap_or_default().clamp(STORE_PAUSE, STORE_PAUSE * 4))
+                        .await;
+                    continue;
+                }
+                QueryResult::Failed { message, .. } | QueryResult::Refused { message } => message,
+            };
+            return Err(InvalidStore { store: client.name.clone(), reason });
+        }
     }
 
     /// Adds the observations of a run to the learned profile.

@@ -63,7 +63,7 @@ async fn jaeger_gives_back_what_it_was_sent() {
         conformance::an_unknown_trace(&subject).await;
         conformance::what_was_sent(&subject).await;
         conformance::a_trace_that_grows(&subject).await;
-        conformance::answers_that_repeat(&subject).await;
+        conformance::answers_that_repeat(&subject, Duration::from_secs(1)).await;
     }
 }
 

@@ -200,12 +200,13 @@ impl Edges {
         peers
     }
 
-    /// Returns the calls of these peers that are not declared, sorted by id.
-    pub(super) fn unanswered_calls(&self, trigger: SpanId) -> Vec<SpanId> {
-        let is_declared = |edge: &Edge| {
-            edge.peer.is_some_and(|peer| self.peers[peer].known == PeerKind::Declared)
+    /// Returns the calls of these peers that are not declared, sorted by id; with or without those that failed.
+    pub(super) fn unanswered_calls(&self, trigger: SpanId, with_failed: bool) -> Vec<SpanId> {
+        let is_meant = |edge: &Edge| {
+            let peer = edge.peer.map(|peer| self.peers[peer].known);
+            peer != Some(PeerKind::Declared) && (with_failed || !edge.is_error)
         };
-        let open = self.open.iter().filter(|(call, edge)| **call != trigger && !is_declared(edge));
+        let open = self.open.iter().filter(|(call, edge)| **call != trigger && is_meant(edge));
         let mut calls: Vec<_> = open.map(|(call, _)| *call).collect();
         calls.sort_unstable();
         calls

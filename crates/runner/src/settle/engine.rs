@@ -161,7 +161,18 @@ impl Engine {
 
     /// Returns the calls without another side that the test does not declare as absent, sorted by id.
     pub(crate) fn unanswered_calls(&self) -> Vec<SpanId> {
-        self.edges.unanswered_calls(self.rules.trigger)
+        self.edges.unanswered_calls(self.rules.trigger, true)
+    }
+
+    /// Returns those of them whose other side a query by trace id would not show if it had started a new trace: all that did not
+    /// fail, if a source is queried. The receiver would see such a trace.
+    pub(crate) fn unverifiable_calls(&self) -> Vec<SpanId> {
+        let mut calls = match self.rules.is_queried {
+            true => self.edges.unanswered_calls(self.rules.trigger, false),
+            false => Vec::new(),
+        };
+        calls.truncate(NAMED_MAX);
+        calls
     }
 
     /// Returns when every process of this run, and of earlier runs, has been quiet for its quiet period.

@@ -49,6 +49,8 @@ pub(super) struct ProcessState {
     is_started: bool,
     /// The upper bound of the quiet period that it gets for being late.
     quiet_max: Duration,
+    /// The lag of the queried sources.
+    lag: Duration,
     /// The quiet period that applies whatever this run shows.
     base: (Duration, Because),
     spans: u64,
@@ -168,7 +170,7 @@ impl Processes {
         let is_started = rules.is_started(attributes);
         let base = rules.base(&service, is_started);
         self.services.insert(service.clone());
-        let index = self.named_so((service, instance(attributes)), rules.quiet_max);
+        let index = self.named_so((service, instance(attributes)), rules);
         let process = &mut self.list[index];
         process.is_started &= is_started;
         if base.0 >= process.base.0 {
@@ -178,7 +180,7 @@ impl Processes {
         index
     }
 
-    fn named_so(&mut self, name: (String, Option<String>), quiet_max: Duration) -> usize {
+    fn named_so(&mut self, name: (String, Option<String>), rules: &Rules) -> usize {
         if let Some(index) = self.by_name.get(&name) {
             return *index;
         }
@@ -194,7 +196,8 @@ impl Processes {
             service,
             instance,
             is_started: true,
-            quiet_max,
+            quiet_max: rules.quiet_max,
+            lag: rules.lag,
             base: (Duration::ZERO, Because::Least),
             spans: 0,
             last: Timestamp::default(),
@@ -213,8 +216,8 @@ impl ProcessState {
 
     /// Returns the quiet period of the process, and its reason.
     fn quiet(&self) -> (Duration, Because) {
-        let seen = (self.delay().saturating_mul(3) / 2, Because::Seen);
-        let seen = (seen.0.min(self.quiet_max), seen.1);
+        let seen = self.delay().saturating_mul(3) / 2 + self.lag;
+        let seen = (seen.min(self.quiet_max), Because::Seen);
         // Of equal periods the first is named, which applies in every run.
         [self.base, seen].into_iter().fold((LEAST, Because::Least), |most, one| {
             if one.0 > most.0 || (one.0 == most.0 && one.1 == self.base.1) { one } else { most }
@@ -288,8 +291,10 @@ impl Rules {
         delay.map(|delay| self.with_margin(delay))
     }
 
+    /// Returns the quiet period that follows from a delay. A delay that was seen through a store does not bound how long the
+    /// store hides the next span.
     fn with_margin(&self, delay: Duration) -> Duration {
-        (delay.saturating_mul(3) / 2).min(self.quiet_max)
+        (delay.saturating_mul(3) / 2 + self.lag).min(self.quiet_max)
     }
 
     fn is_started(&self, resource: Attributes<'_>) -> bool {

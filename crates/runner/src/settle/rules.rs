@@ -22,6 +22,8 @@ pub(crate) struct Rules {
     pub(crate) is_fired: bool,
     /// The quiet period that the test declares, and the lag.
     pub(crate) flush: Option<Duration>,
+    /// Whether spans come from a source that is queried.
+    pub(crate) is_queried: bool,
     /// How long spans may be missing from the answers of a queried source; zero if all spans are pushed.
     pub(crate) lag: Duration,
     /// The upper bound of a quiet period that is not declared: a run must be able to become complete in time.

@@ -116,7 +116,7 @@ async fn the_lag_of_a_queried_source_is_added_to_every_wait() {
         (
             "tags: [the default timeout]",
             "10 a server 1<t 0..5\n 8100 covered 8009",
-            "unread: no complete answer began late enough 32000 inconclusive",
+            "unread: no complete answer began late enough 38000 inconclusive",
         ),
         (NOTHING, "10 a! server 1<t 0..5\n 2200 covered 2110", "whole 2200"),
         (NOTHING, "10 covered 5\n 14100 covered 14000", "NoTelemetry 14100 inconclusive"),

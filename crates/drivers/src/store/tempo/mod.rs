@@ -1,16 +1,18 @@
 //! Grafana Tempo, by `GET /api/v2/traces/{id}`, and `/api/traces/{id}` where that is unknown.
 //!
-//! `start` and `end` are never sent: they cut traces. Deliberately absent: gRPC. The only service that Tempo offers to clients
+//! `start` and `end` are never sent: they cut traces. Tempo forgets the flags of spans when a trace leaves the memory of the ingester,
+//! and a span would come in two versions; so they are removed from every answer. Deliberately absent: gRPC. The only service that Tempo offers to clients
 //! cannot fetch a trace by its id, and what the predecessor called is internal to Tempo.
 
 use std::{
+    collections::{HashMap, hash_map::Entry},
     sync::atomic::{AtomicBool, Ordering},
     time::Duration,
 };
 
 use bytes::Bytes;
 use http::StatusCode;
-use model::{Timestamp, TraceId};
+use model::{Timestamp, Trace, TraceId, trace::Value};
 use otlp::{
     DecodeError,
     proto::{self, Fields},
@@ -22,7 +24,7 @@ pub(super) const PROFILE: StoreProfile = StoreProfile {
     name: "Tempo",
     api: "`/api/v2/traces`, by HTTP; `/api/traces` where that is unknown",
     version: "a commit after 2.6",
-    changes: "the flags of spans, once a trace has left the memory of the ingester",
+    changes: "the flags of spans and links",
     lag: Duration::from_secs(5),
     pause_max: Duration::from_secs(1),
     spans_max: None,
@@ -52,7 +54,17 @@ impl Store for Tempo {
                 false => self.by_second(trace).await,
                 true => self.by_first(trace).await,
             };
-            answer.unwrap_or_else(|failure| failure)
+            match answer.unwrap_or_else(|failure| failure) {
+                QueryResult::Spans { otlp, completeness } => {
+                    // What cannot be decoded is found where it is passed on.
+                    let stable = |message: Bytes| stable(&message, trace).unwrap_or(message);
+                    QueryResult::Spans {
+                        otlp: otlp.into_iter().map(stable).collect(),
+                        completeness,
+                    }
+                }
+                other => other,
+            }
         })
     }
 }
@@ -83,6 +95,46 @@ impl Tempo {
             _ => Err(self.connection.without_trace(&response)),
         }
     }
+}
+
+/// Returns the spans of a message as they are in every answer, wherever Tempo has them: without flags, and with sorted attributes.
+fn stable(message: &[u8], trace: TraceId) -> Option<Bytes> {
+    let mut read = Trace::new(trace);
+    otlp::append(&mut read, message).ok()?;
+    let mut stable = Trace::new(trace);
+    let (mut resources, mut scopes) = (HashMap::new(), HashMap::new());
+    for span in read.spans() {
+        let resource = match resources.entry(span.resource_ix()) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let mut resource = span.resource().to_data();
+                sort(&mut resource.attributes);
+                *new.insert(stable.resource(resource).ok()?)
+            }
+        };
+        let scope = match scopes.entry(span.scope_ix()) {
+            Entry::Occupied(known) => *known.get(),
+            Entry::Vacant(new) => {
+                let mut scope = span.scope().to_data();
+                sort(&mut scope.attributes);
+                *new.insert(stable.scope(scope).ok()?)
+            }
+        };
+        let mut span = span.to_data();
+        span.flags = 0;
+        sort(&mut span.attributes);
+        span.events.iter_mut().for_each(|event| sort(&mut event.attributes));
+        for link in &mut span.links {
+            link.flags = 0;
+            sort(&mut link.attributes);
+        }
+        stable.push(resource, scope, span).ok()?;
+    }
+    Some(otlp::encode(&stable).into())
+}
+
+fn sort(attributes: &mut [(String, Value)]) {
+    attributes.sort_by(|(one, _), (other, _)| one.cmp(other));
 }
 
 /// Decodes a `TraceByIDResponse`: the trace, the status and its reason.

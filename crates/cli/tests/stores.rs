@@ -1,0 +1,130 @@
+//! Runs that query a real trace store have the verdicts of runs that receive the same spans by OTLP.
+//!
+//! A store that is not installed is skipped: `cargo xtask services` reports which, and installs it by its name.
+
+#![expect(
+    clippy::disallowed_methods,
+    clippy::print_stdout,
+    reason = "a test has no main that hands down the environment, and prints what it skips"
+)]
+
+use std::{
+    env, fs,
+    io::{BufRead, BufReader},
+    process::{Child, Command, Output, Stdio},
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use bench::parts::free_port;
+use tempfile::TempDir;
+use tokio::time::Instant;
+
+const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
+
+/// What is wrong with the shop, and the exit code of its test.
+const FAULTS: &[(Option<&str>, i32)] =
+    &[(None, 0), (Some("n-plus-one"), 1), (Some("lost-context"), 3), (Some("late-spans"), 0)];
+
+/// A shop that sends its spans to a store.
+struct Shop {
+    process: Child,
+    address: String,
+}
+
+impl Shop {
+    fn open(otlp: &str, fault: Option<&str>) -> Result<Self> {
+        let address = format!("127.0.0.1:{}", free_port()?);
+        let mut demo = Command::new(BINARY);
+        demo.args(["demo", "--http", &address, "--otlp", otlp]);
+        demo.args(fault.into_iter().flat_map(|fault| ["--fault", fault]));
+        let mut process = demo.stdout(Stdio::piped()).spawn()?;
+        let mut first = String::new();
+        let output = process.stdout.take().context("it has an output")?;
+        BufReader::new(output).read_line(&mut first)?;
+        ensure!(first.contains(&address), "it reports where it is: {first}");
+        Ok(Self { process, address })
+    }
+}
+
+impl Drop for Shop {
+    fn drop(&mut self) {
+        let _ended = self.process.kill().and_then(|()| self.process.wait());
+    }
+}
+
+/// Returns the addresses of an installed store.
+fn installed<const N: usize>(variables: [&str; N]) -> Option<[String; N]> {
+    let found = variables.map(|variable| env::var(variable).ok());
+    if found.iter().any(Option::is_none) {
+        println!("skipped: {variables:?} are not set, because the store is not installed");
+        return None;
+    }
+    Some(found.map(Option::unwrap_or_default))
+}
+
+/// Runs the first test of the shop in a folder of its own, with this document of a store.
+fn run(shop: &Shop, store: &str) -> Result<Output> {
+    let folder = TempDir::new()?;
+    let mut init = Command::new(BINARY);
+    ensure!(init.current_dir(&folder).args(["init", "--http", &shop.address]).status()?.success());
+    let test = folder.path().join("qualitytrace/checkout.yaml");
+    // The store needs more time than the shop.
+    let document = fs::read_to_string(&test)?.replace("    timeout: 5s\n", "");
+    fs::write(&test, document)?;
+    fs::write(folder.path().join("qualitytrace/store.yaml"), store)?;
+    let mut run = Command::new(BINARY);
+    run.current_dir(&folder).args(["run", "--otlp", "127.0.0.1:0"]);
+    Ok(run.env("TOKEN", "s3cret").output()?)
+}
+
+/// Checks every fault of the shop with this store.
+fn check(otlp: &str, store: &str) -> Result<()> {
+    for (fault, expected) in FAULTS {
+        let shop = Shop::open(&format!("http://{otlp}"), *fault)?;
+        let output = run(&shop, store)?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        ensure!(output.status.code() == Some(*expected), "{fault:?}: {:?}\n{text}", output.status);
+    }
+    Ok(())
+}
+
+#[test]
+fn the_verdicts_through_jaeger_are_those_by_otlp() -> Result<()> {
+    let variables = ["QUALITYTRACE_TEST_JAEGER_GRPC", "QUALITYTRACE_TEST_JAEGER_OTLP"];
+    let Some([query, otlp]) = installed(variables) else { return Ok(()) };
+    let store = format!(
+        "type: TraceStore\nspec:\n  name: prod\n  type: jaeger\n  default: true\n  jaeger: {{endpoint: '{query}', tls: {{insecure: \
+         true}}}}\n"
+    );
+    check(&otlp, &store)
+}
+
+#[test]
+fn the_verdicts_through_tempo_are_those_by_otlp() -> Result<()> {
+    let variables = ["QUALITYTRACE_TEST_TEMPO", "QUALITYTRACE_TEST_TEMPO_OTLP"];
+    let Some([query, otlp]) = installed(variables) else { return Ok(()) };
+    let store = format!(
+        "type: TraceStore\nspec:\n  name: prod\n  type: tempo\n  default: true\n  tempo: {{http: {{url: '{query}'}}}}\n"
+    );
+    check(&otlp, &store)
+}
+
+/// No trigger is fired where the store of the tests cannot be read, and no message contains a credential.
+#[test]
+fn a_store_that_cannot_be_read_is_named_before_any_test_runs() -> Result<()> {
+    let shop = Shop::open(&format!("http://127.0.0.1:{}", free_port()?), None)?;
+    let address = format!("127.0.0.1:{}", free_port()?);
+    let store = format!(
+        "type: TraceStore\nspec:\n  name: prod\n  type: jaeger\n  default: true\n  jaeger: {{endpoint: 'http://{address}', headers: \
+         {{authorization: 'Bearer ${{env:TOKEN}}'}}}}\n"
+    );
+    let began = Instant::now();
+    let output = run(&shop, &store)?;
+    let text = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.code() == Some(2), "{text}");
+    ensure!(text.contains("`prod`") && text.contains(&address), "{text}");
+    ensure!(text.contains("no test was run") && !text.contains("s3cret"), "{text}");
+    ensure!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+    Ok(())
+}
