@@ -18,6 +18,7 @@ mod memory;
 mod noise;
 mod plan;
 mod play;
+pub mod queried;
 pub mod real;
 mod referee;
 mod stage;
@@ -70,7 +71,7 @@ const NOISY: usize = 2;
 const WRONG: &str = "runs were wrong, see their seeds";
 
 /// Proves with a million runs, with `--short` with a few thousand, with `--runs N` with N, with `--real` with two hundred in real
-/// time; `--seed N` prints the story of one. `--faults` plants each fault of the engine and has to find it, `--fault NAME` plants
+/// time; `--queried` does it with spans in a trace store; `--seed N` prints the story of one. `--faults` plants each fault of the engine and has to find it, `--fault NAME` plants
 /// one for the following arguments.
 pub fn prove(arguments: &[String]) -> Result<String> {
     let words: Vec<_> = arguments.iter().map(String::as_str).collect();
@@ -82,6 +83,9 @@ pub fn prove(arguments: &[String]) -> Result<String> {
         }
         words => (false, words),
     };
+    if let ["--queried", words @ ..] = words {
+        return prove_queried(words, is_planted);
+    }
     let tally = match words {
         [] if !is_planted => runs_of(RUNS, LONG)?,
         [] | ["--short"] => {
@@ -94,7 +98,9 @@ pub fn prove(arguments: &[String]) -> Result<String> {
         }
         ["--seed", seed] => return story::tell(seed.parse().context("--seed needs a number")?),
         _ => {
-            bail!("expected nothing, --short, --runs N, --real, --seed N, --faults or --fault NAME")
+            bail!(
+                "expected nothing, --short, --runs N, --queried, --real, --seed N, --faults or --fault NAME"
+            )
         }
     };
     let text = table::render("prove settle", &tally.rows());
@@ -102,6 +108,21 @@ pub fn prove(arguments: &[String]) -> Result<String> {
     ensure!(tally.is_right(), "{WRONG}\n{text}");
     let is_long = words.is_empty() && !is_planted;
     ensure!(!is_long || tally.is_conclusive(), "too many were inconclusive\n{text}");
+    Ok(text)
+}
+
+/// Proves the same for spans in a trace store.
+fn prove_queried(words: &[&str], is_planted: bool) -> Result<String> {
+    let runs = match words {
+        [] if !is_planted => RUNS,
+        [] | ["--short"] => RUNS_SHORT,
+        ["--runs", runs] => runs.parse().context("--runs needs a number")?,
+        _ => bail!("expected nothing, --short or --runs N after --queried"),
+    };
+    let tally = queried::runs_of(runs)?;
+    let text = table::render("prove settle queried", &tally.rows());
+    ensure!(tally.is_right(), "{WRONG}\n{text}");
+    ensure!(tally.is_conclusive() || is_planted, "too many were inconclusive\n{text}");
     Ok(text)
 }
 

@@ -14,6 +14,12 @@ fn no_verdict_is_wrong_on_a_virtual_clock() {
     assert!(tally.is_right(), "{}", table::render("settle", &tally.rows()));
 }
 
+#[test]
+fn no_verdict_is_wrong_through_a_trace_store() {
+    let tally = settle::queried::short().expect("they run");
+    assert!(tally.is_right(), "{}", table::render("settle", &tally.rows()));
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn no_verdict_is_wrong_in_real_time() {
     let program = Path::new(env!("CARGO_BIN_EXE_bench"));

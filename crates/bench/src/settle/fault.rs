@@ -13,6 +13,10 @@ pub(super) fn plant(name: &str) -> Result<()> {
     Ok(())
 }
 
+/// Faults that only spans in a trace store can show.
+#[cfg(feature = "planted")]
+const QUERIED: &[&str] = &["watermark-now"];
+
 /// Plants each fault in its own process, which has to find it.
 #[cfg(feature = "planted")]
 pub(super) fn find_all() -> Result<String> {
@@ -21,7 +25,11 @@ pub(super) fn find_all() -> Result<String> {
     let mut rows = Vec::new();
     for name in runner::plants() {
         let mut prove = Command::new(std::env::current_exe()?);
-        prove.args(["prove", "settle", "--fault", name, "--short"]);
+        prove.args(["prove", "settle", "--fault", name]);
+        if QUERIED.contains(&name) {
+            prove.arg("--queried");
+        }
+        prove.arg("--short");
         let output = prove.output()?;
         // Seeds go to stderr, figures to stdout.
         let told = [output.stderr, output.stdout].concat();

@@ -305,11 +305,11 @@ fn unsettled(run: &Run<'_, '_>) -> String {
     settlement.map_or("complete".to_owned(), Settlement::reason)
 }
 
-fn percent(part: u64, of: u64) -> f64 {
+pub(super) fn percent(part: u64, of: u64) -> f64 {
     if of == 0 { 0.0 } else { 100.0 * part as f64 / of as f64 }
 }
 
-fn row(name: &str, value: f64, unit: &'static str, goal: Option<Goal>) -> Row {
+pub(super) fn row(name: &str, value: f64, unit: &'static str, goal: Option<Goal>) -> Row {
     Row { name: name.to_owned(), value, unit, goal }
 }
 
