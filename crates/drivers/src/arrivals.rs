@@ -25,6 +25,8 @@ const MESSAGES_MAX: usize = 16;
 pub enum Arrival {
     /// Some spans of one trace, in an OTLP `TracesData` message.
     Spans {
+        /// The number of the queried source; none for pushed spans.
+        source: Option<usize>,
         /// When they arrived, which may be long before they are decoded.
         at: Instant,
         /// The message.
@@ -97,7 +99,7 @@ pub enum Demand {
     },
 }
 
-/// The spans of one trace as they arrive. The same span may arrive more than once.
+/// The spans of one trace as they arrive. The same span may arrive more than once, and from several sources.
 #[derive(Debug)]
 pub struct Arrivals {
     pushed: mpsc::Receiver<Arrival>,
@@ -130,6 +132,11 @@ pub struct SourceFeed {
 pub struct RunEnd;
 
 impl Arrival {
+    /// Returns the arrival of spans that were pushed, now.
+    pub fn pushed(bytes: Bytes) -> Self {
+        Self::Spans { source: None, at: Instant::now(), bytes }
+    }
+
     /// Returns the message with the spans, if it has any.
     pub fn spans(self) -> Option<Bytes> {
         match self {
@@ -234,7 +241,8 @@ impl Demand {
 impl SourceFeed {
     /// Reports spans that are here now.
     pub async fn spans(&self, bytes: Bytes) -> Result<(), RunEnd> {
-        self.send(Arrival::Spans { at: Instant::now(), bytes }).await
+        let source = Some(self.source);
+        self.send(Arrival::Spans { source, at: Instant::now(), bytes }).await
     }
 
     /// Reports that all spans that the source had when a query began have been reported.

@@ -19,10 +19,7 @@ use std::{
 
 use model::{KeyRing, TraceId};
 use otlp::Batch;
-use tokio::{
-    sync::{Semaphore, mpsc},
-    time::Instant,
-};
+use tokio::sync::{Semaphore, mpsc};
 
 use crate::{
     arrivals::{Arrival, Arrivals},
@@ -216,7 +213,7 @@ impl InboxState {
             slot.refused += 1;
             return Err(full(batch.trace_id));
         }
-        let arrival = Arrival::Spans { at: Instant::now(), bytes: batch.bytes };
+        let arrival = Arrival::pushed(batch.bytes);
         let taken = slot.readers.iter().filter(|reader| {
             // Only a reader that is being dropped does not accept it.
             reader.sender.try_send(arrival.clone()).is_ok()

@@ -20,4 +20,4 @@ pub mod trigger;
 mod trust;
 
 pub use arrivals::{AnswerGap, Arrival, Arrivals};
-pub use otlp::{AppendError, Batch, append, split};
+pub use otlp::{AppendError, Batch, append, only_ids, split};

@@ -34,5 +34,5 @@ pub mod proto {
         wire::{Fields, bytes, varint},
     };
 }
-pub use split::{Batch, Split, only_new, split};
+pub use split::{Batch, Split, only_ids, only_new, split};
 pub use wire::DecodeError;

@@ -95,6 +95,18 @@ pub fn split(request: &[u8], wanted: impl Fn(&TraceId) -> bool) -> Result<Split,
     Ok(split)
 }
 
+/// Extracts the spans of a trace for whose ids `is_kept` returns true.
+pub fn only_ids(
+    message: &[u8],
+    trace: TraceId,
+    mut is_kept: impl FnMut(SpanId) -> bool,
+) -> Result<Batch, DecodeError> {
+    only_new(message, trace, |[_, _, span]| {
+        let ids = ids(Fields::new(span)).ok();
+        ids.and_then(|ids| ids.span_id).is_some_and(&mut is_kept)
+    })
+}
+
 /// Extracts the spans of a trace for which `is_new` returns true: it gets the encoded resource, scope and span.
 pub fn only_new(
     message: &[u8],

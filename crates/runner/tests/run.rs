@@ -100,14 +100,7 @@ impl Ports for World {
             for (after, id, parent, name) in spans {
                 tokio::time::sleep_until(began + Duration::from_millis(after)).await;
                 let parent = if parent == 0 { trigger } else { [parent; 8] };
-                if sender
-                    .send(Arrival::Spans {
-                        at: Instant::now(),
-                        bytes: otlp(trace, id, parent, name),
-                    })
-                    .await
-                    .is_err()
-                {
+                if sender.send(Arrival::pushed(otlp(trace, id, parent, name))).await.is_err() {
                     return;
                 }
             }

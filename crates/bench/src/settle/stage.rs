@@ -191,7 +191,7 @@ impl SettleStage<'_, '_> {
         }
         if let Some(sender) = self.state().sender.as_ref().filter(|_| !own.is_empty()) {
             // A run that has ended receives no more spans.
-            sender.try_send(Arrival::Spans { at, bytes: write(&own) }).ok();
+            sender.try_send(Arrival::pushed(write(&own))).ok();
         }
     }
 

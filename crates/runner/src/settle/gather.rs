@@ -1,10 +1,10 @@
 //! Appends arrivals to a trace, within the limits of a run, and feeds them to the engine.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use drivers::{AnswerGap, AppendError, Arrival, arrivals::QueriedSource};
+use drivers::{AnswerGap, AppendError, Arrival, Batch, arrivals::QueriedSource};
 use model::{
-    Attempt, Settlement, StoreGap, StoreQueries, Timestamp, Trace, UnsettledReason,
+    Attempt, Settlement, SpanId, StoreGap, StoreQueries, Timestamp, Trace, UnsettledReason,
     trace::{Span, SpanData, TraceFull},
 };
 use tokio::time::Instant;
@@ -51,6 +51,8 @@ pub(crate) struct TraceBuffer {
     late: Option<(usize, Option<Timestamp>)>,
     /// The queried sources.
     sources: Vec<SourceState>,
+    /// If there are any, the source from which each span came first; none for pushed spans.
+    origins: HashMap<SpanId, Option<usize>>,
 }
 
 /// What the answers of a queried source cover.
@@ -89,13 +91,14 @@ impl TraceBuffer {
             has_lost: false,
             late: None,
             sources: Vec::new(),
+            origins: HashMap::new(),
         })
     }
 
     /// Decodes the spans of an arrival and appends them, or moves the watermark.
     pub(crate) async fn take(mut self, arrival: Arrival) -> Self {
-        let (at, bytes) = match arrival {
-            Arrival::Spans { at, bytes } => (at, bytes),
+        let (source, at, bytes) = match arrival {
+            Arrival::Spans { source, at, bytes } => (source, at, bytes),
             Arrival::Coverage { source, began } => {
                 let source = &mut self.sources[source];
                 source.covered = source.covered.max(self.clock.at(began));
@@ -108,12 +111,12 @@ impl TraceBuffer {
             }
         };
         if bytes.len() < LARGE_BYTES {
-            self.read(at, &bytes);
+            self.read(source, at, &bytes);
             return self;
         }
         let share = self.share.clone();
         let read = move || {
-            self.read(at, &bytes);
+            self.read(source, at, &bytes);
             self
         };
         share.run(read).await
@@ -138,12 +141,14 @@ impl TraceBuffer {
         self.sources.iter().fold(now, |known, source| known.min(source.covered))
     }
 
-    fn read(&mut self, at: Instant, bytes: &[u8]) {
+    fn read(&mut self, source: Option<usize>, at: Instant, bytes: &[u8]) {
         self.bytes += bytes.len();
         self.has_overflowed |= self.bytes > self.limits.trace_bytes_max;
         if self.has_overflowed {
             return;
         }
+        let first_come = self.first_come(source, bytes);
+        let bytes = first_come.as_ref().map_or(bytes, |batch| &*batch.bytes);
         let trace = Arc::make_mut(&mut self.trace);
         let from = trace.len();
         match drivers::append(trace, bytes) {
@@ -159,6 +164,18 @@ impl TraceBuffer {
             *first = Some(at);
         }
         self.engine.arrived(&self.trace, from, at);
+    }
+
+    /// Returns the spans of a message that no other source had before; none if all count. What several sources have is one span, though a store may
+    /// have changed it: the first that came counts.
+    fn first_come(&mut self, source: Option<usize>, bytes: &[u8]) -> Option<Batch> {
+        if self.sources.is_empty() {
+            return None;
+        }
+        let origins = &mut self.origins;
+        let is_first = |id| *origins.entry(id).or_insert(source) == source;
+        // What cannot be decoded is found where it is appended.
+        drivers::only_ids(bytes, self.trace.id(), is_first).ok()
     }
 
     /// Marks the time of the verdict: spans that arrive from now on are late.

@@ -49,7 +49,7 @@ impl Ports for Large {
             for first in (0..spans).step_by(REQUEST_SPANS as usize) {
                 let numbers = (first..spans.min(first + REQUEST_SPANS)).map(|n| spans - n);
                 let bytes = request(trace, numbers, EPOCH.plus(began.elapsed()));
-                if sender.send(Arrival::Spans { at: Instant::now(), bytes }).await.is_err() {
+                if sender.send(Arrival::pushed(bytes)).await.is_err() {
                     return;
                 }
             }

@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use drivers::arrivals::Lag;
 
-use crate::{FLUSH, NOTHING, stage::Stage};
+use crate::{
+    FLUSH, NOTHING,
+    stage::{Stage, shown},
+};
 
 #[tokio::test(start_paused = true)]
 async fn a_queried_source_proves_absence_only_up_to_its_last_complete_answer() {
@@ -124,5 +127,21 @@ async fn the_lag_of_a_queried_source_is_added_to_every_wait() {
     for (test, lines, expected) in cases {
         let stage = Stage { lag: Lag::Declared(Duration::from_secs(2)), ..Stage::new(lines) };
         assert_eq!(stage.test(test).outcome().await, expected, "{test} {lines}");
+    }
+}
+
+/// A store may change a span, or forget a part of it. It is still the span that was pushed.
+#[tokio::test(start_paused = true)]
+async fn a_span_of_two_sources_is_one_span() {
+    let cases = [
+        "10 a server 1<t 0..5\n 40 a server 1<t 0..5 from=store name=other\n 200 covered 110",
+        "10 a server 1<t 0..5 from=store name=other\n 40 a server 1<t 0..5\n 200 covered 150",
+    ];
+    for lines in cases {
+        let run = Stage::new(lines).test(FLUSH).run().await;
+        let settlement = run.outcome.settlement.as_ref().expect("a trace was asked for");
+        assert_eq!((shown(&run), settlement.spans), ("whole 200".to_owned(), 1), "{lines}");
+        let trace = run.trace.as_ref().expect("a trace was asked for");
+        assert!(trace.conflicts().is_empty(), "{lines}");
     }
 }

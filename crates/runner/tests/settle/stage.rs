@@ -54,6 +54,9 @@ pub(crate) const ABSENCE: &str = "trace: ['no span[name=\"never\"]']";
 /// another one covers nothing.
 const ANSWERS: [&str; 4] = ["covered ", "failed ", "partial ", "refused "];
 
+/// The word of a span that comes from the queried source, and not from the receiver.
+const STORED: &str = " from=store";
+
 const EPOCH: u64 = 1_000_000_000_000_000_000;
 
 impl Stage {
@@ -227,10 +230,15 @@ impl Ports for World {
                 sleep_until(began + at).await;
                 let (answers, spans): (Vec<_>, Vec<_>) =
                     lines.into_iter().partition(|line| is_answer(line));
+                let (stored, pushed): (Vec<_>, Vec<_>) =
+                    spans.into_iter().partition(|line| line.contains(STORED));
                 let mut arrivals = Vec::new();
-                if !spans.is_empty() {
-                    let bytes = otlp(trace, &spans);
-                    arrivals.push(Arrival::Spans { at: Instant::now(), bytes });
+                if !pushed.is_empty() {
+                    arrivals.push(Arrival::pushed(otlp(trace, &pushed)));
+                }
+                if !stored.is_empty() {
+                    let (at, bytes) = (Instant::now(), otlp(trace, &stored));
+                    arrivals.push(Arrival::Spans { source: Some(0), at, bytes });
                 }
                 arrivals.extend(answers.iter().map(|line| answer(line, began)));
                 for arrival in arrivals {
@@ -334,6 +342,7 @@ fn span(line: &str, trace_id: TraceId) -> (ResourceData, SpanData) {
             }),
             "skew" => skew = value.parse::<i64>().expect("milliseconds"),
             "local" => span.flags = 0x100,
+            "from" => {}
             "name" => value.clone_into(&mut span.name),
             _ => unreachable!("`{word}` says nothing"),
         }

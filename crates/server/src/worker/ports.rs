@@ -277,7 +277,7 @@ impl Ports for WorkerPorts<'_> {
         let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
         let pump = async move {
             while let Some(bytes) = subscription.next().await {
-                let arrival = Arrival::Spans { at: Instant::now(), bytes };
+                let arrival = Arrival::pushed(bytes);
                 if sender.send(arrival).await.is_err() {
                     return;
                 }
