@@ -137,6 +137,9 @@ impl StoreConnection {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 self.refused(format!("{words}; it does not accept the credentials"))
             }
+            StatusCode::NOT_FOUND => {
+                self.refused(format!("{words}; its API is not at `{}`", self.base))
+            }
             status if status.is_redirection() => {
                 let to = headers.get(header::LOCATION).and_then(|to| to.to_str().ok());
                 let to = to.unwrap_or("nowhere");

@@ -103,6 +103,17 @@ async fn every_status_is_either_mended_by_time_or_by_the_user() {
 }
 
 #[tokio::test]
+async fn a_server_without_the_api_of_the_store_is_named() {
+    let mut tasks = JoinSet::new();
+    for kind in STORES {
+        let url = answering("404 Not Found", "404 page not found", &mut tasks).await;
+        let result = queried(&config(kind, url.clone()), None).await;
+        let message = format!("404 Not Found: 404 page not found; its API is not at `{url}`");
+        assert_eq!(form(&result), (false, message.as_str(), None), "{kind}");
+    }
+}
+
+#[tokio::test]
 async fn an_answer_that_is_no_trace_is_no_answer() {
     let mut tasks = JoinSet::new();
     for (kind, body) in [("jaeger", "<html>"), ("jaeger", "{\"result\": 7}"), ("tempo", "\u{1}")] {

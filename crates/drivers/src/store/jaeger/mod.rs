@@ -76,7 +76,10 @@ impl Jaeger {
             StatusCode::OK => {
                 from_json(&response.body, trace).map_err(|why| self.connection.failed(why))
             }
-            StatusCode::NOT_FOUND => Ok(Vec::new()),
+            // A server that does not know the path has another body.
+            StatusCode::NOT_FOUND if response.body.trim_ascii_start().starts_with(b"{") => {
+                Ok(Vec::new())
+            }
             _ => Err(self.connection.without_trace(&response)),
         }
     }

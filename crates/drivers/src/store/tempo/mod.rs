@@ -91,7 +91,8 @@ impl Tempo {
                 let (otlp, completeness) = (vec![response.body], Completeness::Complete);
                 Ok(QueryResult::Spans { otlp, completeness })
             }
-            StatusCode::NOT_FOUND => Ok(QueryResult::Nothing),
+            // A server that does not know the path has a body.
+            StatusCode::NOT_FOUND if response.body.is_empty() => Ok(QueryResult::Nothing),
             _ => Err(self.connection.without_trace(&response)),
         }
     }
