@@ -185,8 +185,10 @@ fn hop(
         },
     };
     let Some(position) = step.position else { return all };
+    // A position picks by the order of the tree, which is not that of an uncertain family, even if its order is known.
+    let is_in_order = |from: &[u32]| world.siblings().split(from, combinator).0.is_empty();
     let is_known = all.sure == all.possible
-        && from.is_none_or(|from| from.sure == from.possible)
+        && from.is_none_or(|from| from.sure == from.possible && is_in_order(&from.sure))
         && world.siblings().is_order_sure(&all.possible, world);
     if !is_known {
         return Bounds { sure: Vec::new(), ..all };

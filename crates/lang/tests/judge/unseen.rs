@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use lang::{Evidence, ResolvedPlan, judge};
 use model::{
     Settlement, SpanId, Timestamp, Trace, Verdict,
-    trace::{Kind, ResourceData, SpanData, StatusCode},
+    trace::{Kind, ResourceData, SpanData, StatusCode, Value},
 };
 use proptest::prelude::{ProptestConfig, any, prop, prop_assert, proptest};
 
@@ -96,6 +96,32 @@ fn causal(spans: &[Drawn]) -> Vec<Given> {
     }
     let order: Vec<_> = spans.iter().map(|span| span.data().1.id).collect();
     order.into_iter().filter_map(|id| given.get(&id).cloned()).collect()
+}
+
+/// Causality puts `3` before `5`, against the times of their hosts: nothing is in front of `3`.
+#[test]
+fn a_position_behind_siblings_does_not_go_by_clocks_that_causality_refutes() {
+    let id = |number: u8| SpanId::from_bytes([0, 0, 0, 0, 0, 0, 0, number]);
+    let given = |number, parent, host: &str, start| -> Given {
+        let host = ("host.name".to_owned(), Value::Str(host.to_owned()));
+        let resource = ResourceData { attributes: vec![host], ..ResourceData::default() };
+        let mut span = SpanData::new(id(number).expect("not zero"), parent, "x");
+        (span.start, span.end) = (Timestamp::from_nanos(start), Timestamp::from_nanos(start));
+        span.attributes.push(("number".to_owned(), Value::Int(number.into())));
+        (resource, span)
+    };
+    let spans = [
+        given(2, None, "n0", 1038),
+        given(5, id(2), "n2", 1009),
+        given(3, id(2), "n1", 1031),
+        given(4, id(3), "n2", 1007),
+    ];
+    let trace = trace_of(spans.into_iter());
+    for selector in ["span[] + span[number=3]:first", "span[] ~ span[number=3]:last"] {
+        let assertion = ["attr:tracetest.selected_spans.count = 1".to_owned()];
+        let resolved = case::resolved(&test(selector, &assertion, &[]));
+        assert_eq!(judged(&resolved, &trace)[0].1, Verdict::Failed, "{selector}");
+    }
 }
 
 proptest! {
