@@ -145,26 +145,40 @@ pub fn short() -> Result<SettleTally> {
 
 /// Runs this many, on all cores.
 fn runs_of(runs: u64, extent: Extent) -> Result<SettleTally> {
-    let (next, all) = (AtomicU64::new(0), Mutex::new(SettleTally::default()));
     let systems = runs.div_ceil(extent.of_system);
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
     let began = unix_nanos();
+    let play = |runtime: &Runtime, number, tally: &mut SettleTally| {
+        runtime.block_on(system(number, extent.of_system, |run| tally.add(run)))?;
+        runtime.block_on(tally.crowds.play(number))?;
+        Ok(!extent.is_over_when_wrong || tally.is_right())
+    };
+    let mut tally = on_all_cores(systems, play, SettleTally::join)?;
+    tally.nanos = unix_nanos() - began;
+    Ok(tally)
+}
+
+/// Plays systems on all cores, each core with a clock and a tally of its own, until one of them is to be the last.
+fn on_all_cores<T: Default + Send>(
+    systems: u64,
+    play: impl Fn(&Runtime, u64, &mut T) -> Result<bool> + Sync,
+    join: fn(&mut T, T),
+) -> Result<T> {
+    let (next, all) = (AtomicU64::new(0), Mutex::new(T::default()));
+    let cores = thread::available_parallelism().map_or(1, NonZero::get);
     thread::scope(|scope| {
         let work = || -> Result<()> {
             let runtime = virtual_clock()?;
-            let mut tally = SettleTally::default();
+            let mut tally = T::default();
             loop {
                 let number = next.fetch_add(1, Ordering::Relaxed);
                 if number >= systems {
                     break;
                 }
-                runtime.block_on(system(number, extent.of_system, |run| tally.add(run)))?;
-                runtime.block_on(tally.crowds.play(number))?;
-                if extent.is_over_when_wrong && !tally.is_right() {
+                if !play(&runtime, number, &mut tally)? {
                     next.store(systems, Ordering::Relaxed);
                 }
             }
-            all.lock().unwrap_or_else(PoisonError::into_inner).join(tally);
+            join(&mut all.lock().unwrap_or_else(PoisonError::into_inner), tally);
             Ok(())
         };
         let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
@@ -173,9 +187,7 @@ fn runs_of(runs: u64, extent: Extent) -> Result<SettleTally> {
             Err(_) => bail!("a run panicked"),
         })
     })?;
-    let mut tally = all.into_inner().unwrap_or_else(PoisonError::into_inner);
-    tally.nanos = unix_nanos() - began;
-    Ok(tally)
+    Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
 }
 
 /// Returns a runtime with a clock that advances only while all tasks wait.

@@ -11,58 +11,33 @@ mod count;
 mod store;
 mod world;
 
-use std::{
-    num::NonZero,
-    sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-    thread,
-};
-
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 use model::LearnedProfile;
+use tokio::runtime::Runtime;
 
-use super::{chance::Dice, stage, virtual_clock};
+use super::{chance::Dice, on_all_cores, stage};
 pub use count::QueriedTally;
 use world::{Scenario, perform};
 
 /// Runs of one system, the first of them without a learned profile.
 const RUNS_OF_SYSTEM: u64 = 20;
 
+/// Runs of the test, which shares the cores with others.
+const RUNS_OF_TEST: u64 = 2_000;
+
 /// Runs a few thousand, on all cores.
 pub fn short() -> Result<QueriedTally> {
-    runs_of(super::RUNS_SHORT)
+    runs_of(RUNS_OF_TEST)
 }
 
 /// Runs this many, on all cores.
 pub(super) fn runs_of(runs: u64) -> Result<QueriedTally> {
-    let (next, all) = (AtomicU64::new(0), Mutex::new(QueriedTally::default()));
-    let systems = runs.div_ceil(RUNS_OF_SYSTEM);
-    let cores = thread::available_parallelism().map_or(1, NonZero::get);
-    thread::scope(|scope| {
-        let work = || -> Result<()> {
-            let runtime = virtual_clock()?;
-            let mut tally = QueriedTally::default();
-            loop {
-                let number = next.fetch_add(1, Ordering::Relaxed);
-                if number >= systems {
-                    break;
-                }
-                runtime
-                    .block_on(system(number, &mut tally))
-                    .with_context(|| format!("system {number}"))?;
-            }
-            all.lock().unwrap_or_else(PoisonError::into_inner).join(tally);
-            Ok(())
-        };
-        let threads: Vec<_> = (0..cores).map(|_| scope.spawn(work)).collect();
-        threads.into_iter().try_for_each(|thread| match thread.join() {
-            Ok(result) => result,
-            Err(_) => bail!("a run panicked"),
-        })
-    })?;
-    Ok(all.into_inner().unwrap_or_else(PoisonError::into_inner))
+    let play = |runtime: &Runtime, number, tally: &mut QueriedTally| {
+        let played = runtime.block_on(system(number, tally));
+        played.with_context(|| format!("system {number}"))?;
+        Ok(true)
+    };
+    on_all_cores(runs.div_ceil(RUNS_OF_SYSTEM), play, QueriedTally::join)
 }
 
 /// Plays the runs of one system, one after the other.
