@@ -83,8 +83,15 @@ fn configs(
         // The default store of a type that is not queried has its own warning.
         default(stores)?.into_iter().filter(|(_, store)| store.can_be_queried()).collect()
     };
-    let queried = found.into_iter().filter(|(_, store)| store.is_queried());
-    queried.map(|(file, store)| config(file, store, environment)).collect()
+    let mut configs: Vec<StoreConfig> = Vec::new();
+    for (file, store) in found.into_iter().filter(|(_, store)| store.is_queried()) {
+        let config = config(file, store, environment)?;
+        // A store that is named twice is queried once.
+        if !configs.contains(&config) {
+            configs.push(config);
+        }
+    }
+    Ok(configs)
 }
 
 fn config(

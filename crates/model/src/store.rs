@@ -17,12 +17,8 @@ pub struct StoreConfig {
     pub is_grpc: bool,
     /// The headers of every query.
     pub headers: Vec<(String, Secret)>,
-    /// The user and the password of every query.
-    pub credentials: Option<(String, Secret)>,
     /// The TLS settings.
     pub tls: Tls,
-    /// The index or table with the spans, if it has one.
-    pub index: Option<String>,
     /// How long after its arrival at the store a span may be missing from complete answers, if the user knows it.
     pub lag: Option<Duration>,
 }

@@ -101,21 +101,22 @@ pub fn only_ids(
     trace: TraceId,
     mut is_kept: impl FnMut(SpanId) -> bool,
 ) -> Result<Batch, DecodeError> {
-    only_new(message, trace, |[_, _, span]| {
-        let ids = ids(Fields::new(span)).ok();
-        ids.and_then(|ids| ids.span_id).is_some_and(&mut is_kept)
-    })
+    only_new(message, trace, |id, _| is_kept(id))
 }
 
-/// Extracts the spans of a trace for which `is_new` returns true: it gets the encoded resource, scope and span.
+/// Extracts the spans of a trace for which `is_new` returns true: it gets the id of a span, and the encoded resource, scope and span.
 pub fn only_new(
     message: &[u8],
     trace: TraceId,
-    mut is_new: impl FnMut([&[u8]; 3]) -> bool,
+    mut is_new: impl FnMut(SpanId, [&[u8]; 3]) -> bool,
 ) -> Result<Batch, DecodeError> {
     let WantedSpans { mut spans, around } =
         pick(message, |id| *id == trace, &mut Split::default())?;
-    spans.retain(|it| is_new([&around[it.resource_spans], &around[it.scope_spans], it.span]));
+    spans.retain(|it| {
+        let parts = [&*around[it.resource_spans], &*around[it.scope_spans], it.span];
+        let ids = ids(Fields::new(it.span)).ok();
+        ids.and_then(|ids| ids.span_id).is_some_and(|id| is_new(id, parts))
+    });
     let bytes = traces_data(&spans, &around, copy_bytes_max(message.len()))?;
     Ok(Batch { trace_id: trace, spans: spans.len() as u32, bytes: bytes.into() })
 }

@@ -152,13 +152,9 @@ impl Rounds<'_> {
                 Arc::clone(self.session.insert(opened))
             }
         };
-        let plans = items.iter().flat_map(Item::tests).map(|test| &*test.plan);
-        session.check_stores(plans).await.map_err(|error| {
-            terminal.line(&format!(
-                "error: {error}; no test was run. Correct its document, start it, or choose another by `--store`"
-            ));
-            Exit::Refused
-        })?;
+        if let Some(exit) = check_stores(&session, &items, signals, terminal).await {
+            return Ok(exit);
+        }
         let mut schedule = Schedule::new(&items, args.pace.repeat.unwrap_or(1));
         reports.expect(schedule.cases().len());
         let telling = telling(args);
@@ -309,6 +305,25 @@ fn last_failed(items: Vec<Item>, terminal: &Terminal) -> Vec<Item> {
         return others;
     }
     chosen
+}
+
+/// Checks that the stores of the tests can be read; returns how the command ends otherwise.
+async fn check_stores(
+    session: &Session,
+    items: &[Item],
+    signals: &mut Signals,
+    terminal: &Terminal,
+) -> Option<Exit> {
+    let plans = items.iter().flat_map(Item::tests).map(|test| &*test.plan);
+    let checked = tokio::select! {
+        checked = session.check_stores(plans) => checked,
+        exit = signals.end() => return Some(exit),
+    };
+    let error = checked.err()?;
+    terminal.line(&format!(
+        "error: {error}; no test was run. Correct its document, start it, or choose another by `--store`"
+    ));
+    Some(Exit::Refused)
 }
 
 /// Starts the receiver, and prepares the system if we start it.

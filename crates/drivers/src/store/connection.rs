@@ -5,7 +5,6 @@
 
 use std::time::Duration;
 
-use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::{Bytes, BytesMut};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header,
@@ -64,6 +63,10 @@ impl StoreConnection {
         egress: Egress,
     ) -> Result<Self, String> {
         let base = config.url.trim_end_matches('/').to_owned();
+        // A message must not repeat it.
+        if base.split('/').nth(2).is_some_and(|authority| authority.contains('@')) {
+            return Err("its URL has a user: write an `authorization` into `headers`".to_owned());
+        }
         let url: Uri = base.parse().map_err(|_| format!("`{base}` is not a URL"))?;
         net::dial::Origin::of(&url).map_err(|error| format!("`{base}`: {error}"))?;
         if url.query().is_some() {
@@ -72,7 +75,6 @@ impl StoreConnection {
         let version = if config.is_grpc { HttpVersion::Http2 } else { HttpVersion::Http1 };
         let client = HttpClient::new(tls, version, IDLE_MAX).leaving_by(egress);
         let mut secrets: Vec<_> = config.headers.iter().map(|(_, value)| value.clone()).collect();
-        secrets.extend(config.credentials.iter().map(|(_, password)| password.clone()));
         secrets.retain(|secret| !secret.expose().is_empty());
         Ok(Self { client, base, headers: headers(config)?, secrets })
     }
@@ -231,12 +233,6 @@ fn headers(config: &StoreConfig) -> Result<HeaderMap, String> {
             .map_err(|_| format!("the value of the header `{name}` cannot be sent"))?;
         value.set_sensitive(true);
         headers.append(key, value);
-    }
-    if let Some((user, password)) = &config.credentials {
-        let pair = STANDARD.encode(format!("{user}:{}", password.expose()));
-        let mut value = HeaderValue::from_str(&format!("Basic {pair}")).expect("base64 is ASCII");
-        value.set_sensitive(true);
-        headers.insert(header::AUTHORIZATION, value);
     }
     Ok(headers)
 }

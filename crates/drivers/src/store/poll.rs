@@ -13,7 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use model::{Timestamp, TraceId};
+use model::{SpanId, Timestamp, TraceId};
 use otlp::only_new;
 use tokio::time::{Instant, sleep_until};
 
@@ -30,7 +30,8 @@ const LATE_QUERIES_MAX: u32 = 10;
 pub fn poll(arrivals: &mut Arrivals, client: Arc<StoreClient>, trace: TraceId) {
     let source = QueriedSource { name: client.name.clone(), lag: client.lag };
     arrivals.query(source, |feed| async move {
-        let queries = Queries { client, trace, feed, seen: HashSet::new(), late_queries: 0 };
+        let (seen, shown) = (HashSet::new(), HashSet::new());
+        let queries = Queries { client, trace, feed, seen, shown, late_queries: 0 };
         // The end of the run ends the queries.
         let _end = queries.run().await;
     });
@@ -42,6 +43,8 @@ struct Queries {
     feed: SourceFeed,
     /// The hashes of all spans that were passed on, with their resources and scopes.
     seen: HashSet<u64>,
+    /// The ids of all spans that were in an answer.
+    shown: HashSet<SpanId>,
     /// The number of queries since the final verdict.
     late_queries: u32,
 }
@@ -97,8 +100,9 @@ impl Queries {
             }
         };
         let (mut completeness, mut has_news) = (completeness, false);
+        let mut present = HashSet::new();
         for message in otlp {
-            match self.news(&message) {
+            match self.news(&message, &mut present) {
                 Some(bytes) if bytes.is_empty() => {}
                 Some(bytes) => {
                     has_news = true;
@@ -111,6 +115,12 @@ impl Queries {
                 }
             }
         }
+        // A store that was restarted may have lost more than what it once showed.
+        if completeness == Completeness::Complete && !self.shown.is_subset(&present) {
+            let why = "it no longer has spans that it showed before".to_owned();
+            completeness = Completeness::Partial(why);
+        }
+        self.shown.extend(present);
         match completeness {
             Completeness::Complete => self.feed.coverage(began).await?,
             Completeness::Partial(why) => self.feed.gap(AnswerGap::Partial(why)).await?,
@@ -119,9 +129,11 @@ impl Queries {
     }
 
     /// Returns a message with the spans that are new or changed; empty if there are none, and none if it cannot be decoded.
-    fn news(&mut self, message: &Bytes) -> Option<Bytes> {
+    /// Adds the ids of its spans to `present`.
+    fn news(&mut self, message: &Bytes, present: &mut HashSet<SpanId>) -> Option<Bytes> {
         let seen = &mut self.seen;
-        let is_new = |parts: [&[u8]; 3]| {
+        let is_new = |id, parts: [&[u8]; 3]| {
+            present.insert(id);
             let mut hasher = DefaultHasher::new();
             parts.hash(&mut hasher);
             seen.insert(hasher.finish())

@@ -25,9 +25,7 @@ fn config(kind: &str, url: String) -> StoreConfig {
         url,
         is_grpc: false,
         headers: vec![("authorization".to_owned(), Secret::new("Bearer s3cret"))],
-        credentials: None,
         tls: Tls::default(),
-        index: None,
         lag: None,
     }
 }
@@ -167,6 +165,7 @@ async fn what_cannot_be_sent_is_refused_when_the_store_is_opened() {
     let cases = [
         (of("127.0.0.1"), "`127.0.0.1`: expected `http://` or `https://`"),
         (of("ftp://a"), "`ftp://a`: expected `http://` or `https://`"),
+        (of("http://ann:s3cret@a"), "its URL has a user: write an `authorization` into `headers`"),
         (of("http://a?b=c"), "`http://a?b=c` has a query: the address ends with a path"),
         (named, "`a b` is not the name of a header"),
         (valued, "the value of the header `a` cannot be sent"),

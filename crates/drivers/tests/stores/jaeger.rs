@@ -18,9 +18,7 @@ fn config(address: &str, is_grpc: bool) -> StoreConfig {
         url: format!("http://{address}"),
         is_grpc,
         headers: Vec::new(),
-        credentials: None,
         tls: Tls::default(),
-        index: None,
         lag: None,
     }
 }

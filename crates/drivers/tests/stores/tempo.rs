@@ -19,9 +19,7 @@ fn open(url: String) -> StoreClient {
         url,
         is_grpc: false,
         headers: Vec::new(),
-        credentials: None,
         tls: Tls::default(),
-        index: None,
         lag: None,
     };
     StoreDialer::new(&[], None).open(&config).expect("it can be queried")

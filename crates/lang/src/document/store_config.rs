@@ -51,10 +51,11 @@ impl TraceStore {
             }
         };
         let filled = |text: &str| fill(text, inputs);
-        let url = filled(&url)?;
+        let (written, url) = (url.as_str(), filled(&url)?);
         if tls.is_insecure && url.starts_with("https://") {
+            // Not as it is filled in: a variable may be a secret.
             return Err(format!(
-                "`tls.insecure: true` means no TLS, and `{url}` begins with `https://`: write `http://`, or \
+                "`tls.insecure: true` means no TLS, and `{written}` begins with `https://`: write `http://`, or \
                  `insecureSkipVerify: true` if any certificate is to be accepted"
             ));
         }
@@ -67,9 +68,7 @@ impl TraceStore {
             url,
             is_grpc,
             headers: headers.iter().map(header).collect::<Result<_, String>>()?,
-            credentials: None,
             tls: tls_of(tls, inputs)?,
-            index: None,
             lag: self.lag,
         })
     }
@@ -97,7 +96,9 @@ fn tls_of(tls: &StoreTls, inputs: &dyn StoreInputs) -> Result<Tls, String> {
     if let Some(refusal) = &tls.refusal {
         return Err(refusal.clone());
     }
-    let read = |path: &Option<String>| path.as_deref().map(|path| inputs.file(path)).transpose();
+    let read = |path: &Option<String>| {
+        path.as_deref().map(|path| inputs.file(&fill(path, inputs)?)).transpose()
+    };
     let verify = match (tls.skip_verify, read(&tls.ca_file)?) {
         (true, _) => Verify::Nothing,
         (false, Some(pem)) => Verify::Ca(pem),
