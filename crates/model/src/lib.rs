@@ -46,7 +46,7 @@ pub use settlement::{
     Because, Overtaken, ProcessQuiet, Settlement, StoreGap, StoreQueries, SupersededVerdict,
     UnansweredPeer, UnsettledReason,
 };
-pub use store::StoreConfig;
+pub use store::{SpanDetail, StoreConfig};
 pub use text_mut::TextMut;
 pub use time::Timestamp;
 pub use trace::Trace;

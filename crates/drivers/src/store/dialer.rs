@@ -9,7 +9,7 @@ use thiserror::Error;
 use super::{
     QueryLimit, Store, StoreClient, StoreProfile, connection::StoreConnection, jaeger, tempo,
 };
-use crate::{arrivals::Lag, trust::Trust};
+use crate::trust::Trust;
 
 /// The maximum number of queries of one store at a time, and in a second, over all runs.
 const CONCURRENT_MAX: usize = 8;
@@ -80,7 +80,7 @@ impl StoreDialer {
     pub fn open(&self, config: &StoreConfig) -> Result<StoreClient, InvalidStore> {
         let invalid = |reason| InvalidStore { store: config.name.clone(), reason };
         let known = STORES.iter().find(|store| store.kind == config.kind);
-        let StoreKind { profile, open, .. } = known.ok_or_else(|| {
+        let StoreKind { open, .. } = known.ok_or_else(|| {
             invalid(format!("a store of type `{}` is not queried by this version", config.kind))
         })?;
         let tls = self.trust.client(&config.tls).map_err(invalid)?;
@@ -90,8 +90,7 @@ impl StoreDialer {
         };
         let connection = StoreConnection::new(config, tls, egress).map_err(invalid)?;
         let store = open(connection, config);
-        let lag = config.lag.map_or(Lag::Usual(profile.lag), Lag::Declared);
         let limit = QueryLimit::new(CONCURRENT_MAX, PER_SECOND_MAX);
-        Ok(StoreClient { name: config.name.clone(), lag, store, limit })
+        Ok(StoreClient { name: config.name.clone(), declared_lag: config.lag, store, limit })
     }
 }

@@ -16,7 +16,7 @@ mod tempo;
 use std::{fmt, pin::Pin, time::Duration};
 
 use bytes::Bytes;
-use model::{Timestamp, TraceId};
+use model::{SpanDetail, Timestamp, TraceId};
 
 use crate::arrivals::Lag;
 
@@ -28,6 +28,11 @@ pub use poll::poll;
 pub trait Store: fmt::Debug + Send + Sync {
     /// Returns what is known of the store before it is queried.
     fn profile(&self) -> &StoreProfile;
+
+    /// Returns the lag that users and earlier runs do not know better, as far as the store itself is known by now.
+    fn lag(&self) -> Duration {
+        self.profile().lag
+    }
 
     /// Queries the spans of a trace that began after `since`: one attempt, with a timeout of its own, without a retry.
     fn query(&self, trace: TraceId, since: Option<Timestamp>) -> Query<'_>;
@@ -41,12 +46,19 @@ pub type Query<'a> = Pin<Box<dyn Future<Output = QueryResult> + Send + 'a>>;
 pub struct StoreClient {
     /// The name that the user gave it.
     pub name: String,
-    /// How long after its arrival at the store a span may be missing from complete answers.
-    pub lag: Lag,
+    /// How long after its arrival at the store a span may be missing from complete answers, if the user states it.
+    pub declared_lag: Option<Duration>,
     /// The store.
     pub store: Box<dyn Store>,
     /// The limit of its queries, over all runs.
     pub limit: QueryLimit,
+}
+
+impl StoreClient {
+    /// Returns how long after its arrival at the store a span may be missing from complete answers.
+    pub fn lag(&self) -> Lag {
+        self.declared_lag.map_or_else(|| Lag::Usual(self.store.lag()), Lag::Declared)
+    }
 }
 
 /// What is known of a store before it is queried. `docs/stores.md` prints it.
@@ -58,7 +70,11 @@ pub struct StoreProfile {
     pub api: &'static str,
     /// The version that its tests ran against.
     pub version: &'static str,
-    /// What it changes in spans, or loses of them.
+    /// What its tests ran against.
+    pub evidence: Evidence,
+    /// What it does not keep of spans.
+    pub lacks: &'static [SpanDetail],
+    /// What else it changes in spans.
     pub changes: &'static str,
     /// The lag, if neither the user nor earlier runs know it.
     pub lag: Duration,
@@ -66,6 +82,17 @@ pub struct StoreProfile {
     pub pause_max: Duration,
     /// From how many spans on an answer may lack some without a sign.
     pub spans_max: Option<u64>,
+}
+
+/// What the tests of a store run against.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Evidence {
+    /// The store itself.
+    RealProcess,
+    /// The engine of the store, behind a server of the tests.
+    RealEngine,
+    /// Documents and answers that the vendor describes.
+    Contract,
 }
 
 /// The result of one query.

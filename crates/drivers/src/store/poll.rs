@@ -28,7 +28,7 @@ const LATE_QUERIES_MAX: u32 = 10;
 
 /// Adds a store to the sources of a trace.
 pub fn poll(arrivals: &mut Arrivals, client: Arc<StoreClient>, trace: TraceId) {
-    let source = QueriedSource { name: client.name.clone(), lag: client.lag };
+    let source = QueriedSource { name: client.name.clone(), lag: client.lag() };
     arrivals.query(source, |feed| async move {
         let (seen, shown) = (HashSet::new(), HashSet::new());
         let queries = Queries { client, trace, feed, seen, shown, late_queries: 0 };
@@ -154,7 +154,7 @@ impl Queries {
             let demand = *self.feed.demand.borrow_and_update();
             let until = match demand {
                 Demand::LateSpans { from, .. } => {
-                    let window = self.client.lag.with(None) * 2;
+                    let window = self.client.lag().with(None) * 2;
                     let pause = (window / LATE_QUERIES_MAX).max(PAUSE_MIN);
                     if self.late_queries == LATE_QUERIES_MAX || now + pause > from + window {
                         return Ok(false);

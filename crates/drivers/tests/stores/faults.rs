@@ -26,6 +26,7 @@ fn config(kind: &str, url: String) -> StoreConfig {
         is_grpc: false,
         headers: vec![("authorization".to_owned(), Secret::new("Bearer s3cret"))],
         tls: Tls::default(),
+        index: None,
         lag: None,
     }
 }

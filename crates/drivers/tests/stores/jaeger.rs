@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use crate::{
-    conformance::{self, Subject, told},
+    conformance::{self, Intake, Subject, told},
     sample::{Content, address, fresh},
 };
 use drivers::store::{QueryResult, StoreClient, StoreDialer};
@@ -19,6 +19,7 @@ fn config(address: &str, is_grpc: bool) -> StoreConfig {
         is_grpc,
         headers: Vec::new(),
         tls: Tls::default(),
+        index: None,
         lag: None,
     }
 }
@@ -38,7 +39,11 @@ fn query_address(is_grpc: bool) -> Option<String> {
 fn subjects() -> Vec<Subject> {
     let subject = |is_grpc| {
         let client = open(&config(&query_address(is_grpc)?, is_grpc));
-        Some(Subject { client, otlp: address("QUALITYTRACE_TEST_JAEGER_OTLP")?, changes })
+        Some(Subject {
+            client,
+            intake: Intake::Otlp(address("QUALITYTRACE_TEST_JAEGER_OTLP")?),
+            changes,
+        })
     };
     PROTOCOLS.into_iter().filter_map(subject).collect()
 }
@@ -81,7 +86,8 @@ async fn an_answer_of_jaeger_that_is_cut_or_held_is_no_answer() {
             return;
         };
         let open = |address: SocketAddr| open(&config(&address.to_string(), is_grpc));
-        conformance::cut_answers((query.parse().expect("an address"), &otlp), open).await;
+        let query = query.parse().expect("an address");
+        conformance::cut_answers((query, Intake::Otlp(otlp)), open).await;
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt::Write, fs, path::Path};
 
-use drivers::store::profiles;
+use drivers::store::{Evidence, profiles};
 use golden::Golden;
 
 const BEGIN: &str = "<!-- generated from the profiles of the stores -->\n";
@@ -20,15 +20,25 @@ fn the_page_of_stores_has_the_table_of_their_profiles() {
 }
 
 fn table() -> String {
-    let mut table =
-        "| store | `type` | API | run as a real process | default lag | changes or loses |\n\
-                     | --- | --- | --- | --- | --- | --- |\n"
-            .to_owned();
+    let mut table = "| store | `type` | API | version | tested against | default lag | does not keep | also changes |\n\
+                     | --- | --- | --- | --- | --- | --- | --- | --- |\n"
+        .to_owned();
     for (kind, profile) in profiles() {
+        let evidence = match profile.evidence {
+            Evidence::RealProcess => "real process",
+            Evidence::RealEngine => "real engine, our front",
+            Evidence::Contract => "by contract",
+        };
+        let lacks: Vec<_> = profile.lacks.iter().map(|detail| detail.words()).collect();
         writeln!(
             table,
-            "| {} | `{kind}` | {} | {} | {:?} | {} |",
-            profile.name, profile.api, profile.version, profile.lag, profile.changes
+            "| {} | `{kind}` | {} | {} | {evidence} | {:?} | {} | {} |",
+            profile.name,
+            profile.api,
+            profile.version,
+            profile.lag,
+            lacks.join(", "),
+            profile.changes
         )
         .expect("a text grows");
     }

@@ -11,8 +11,10 @@ use std::{
 use bytes::Bytes;
 use drivers::{
     AnswerGap, Arrival, Arrivals, append,
-    arrivals::Lag,
-    store::{Completeness, Query, QueryLimit, QueryResult, Store, StoreClient, StoreProfile, poll},
+    store::{
+        Completeness, Evidence, Query, QueryLimit, QueryResult, Store, StoreClient, StoreProfile,
+        poll,
+    },
 };
 use model::{
     SpanId, Timestamp, Trace, TraceId,
@@ -27,6 +29,8 @@ const PROFILE: StoreProfile = StoreProfile {
     name: "script",
     api: "",
     version: "",
+    evidence: Evidence::Contract,
+    lacks: &[],
     changes: "",
     lag: Duration::from_secs(2),
     pause_max: Duration::from_secs(1),
@@ -104,12 +108,8 @@ fn scripted(
         answers: Mutex::new(answers.into()),
         queries: Arc::clone(&queries),
     };
-    let client = StoreClient {
-        name: "prod".to_owned(),
-        lag: Lag::Usual(PROFILE.lag),
-        store: Box::new(store),
-        limit,
-    };
+    let client =
+        StoreClient { name: "prod".to_owned(), declared_lag: None, store: Box::new(store), limit };
     (Arc::new(client), queries)
 }
 

@@ -2,12 +2,13 @@
 
 use std::{env, time::Duration};
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use drivers::{append, store::QueryResult};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use model::{
-    SpanId, Timestamp, Trace, TraceId,
+    SpanDetail, SpanId, Timestamp, Trace, TraceId,
     trace::{
         EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode as Code,
         Value,
@@ -160,6 +161,82 @@ pub(crate) fn content(trace: &Trace) -> Content {
     }
     content.sort_by_key(|(span, ..)| (span.id, span.name.clone()));
     content
+}
+
+/// Returns a value as a store shows it that has texts only: by the rule of OpenTelemetry for backends without types.
+fn as_text(value: &Value) -> String {
+    match value {
+        Value::Str(text) => text.clone(),
+        Value::Bytes(bytes) => BASE64_STANDARD.encode(bytes),
+        other => as_json(other).to_string(),
+    }
+}
+
+fn as_json(value: &Value) -> serde_json::Value {
+    match value {
+        Value::Array(values) => values.iter().map(as_json).collect(),
+        Value::Map(entries) => {
+            entries.iter().map(|(key, value)| (key.clone(), as_json(value))).collect()
+        }
+        Value::Int(number) => (*number).into(),
+        Value::Double(number) => (*number).into(),
+        Value::Bool(is_true) => (*is_true).into(),
+        Value::Empty => serde_json::Value::Null,
+        text => as_text(text).into(),
+    }
+}
+
+/// Removes from spans what a store without a detail does not keep.
+pub(crate) fn remove(detail: SpanDetail, content: &mut Content) {
+    for (span, resource, scope) in content {
+        match detail {
+            SpanDetail::Links => span.links.clear(),
+            SpanDetail::EventAttributes => {
+                span.events.iter_mut().for_each(|event| event.attributes.clear());
+            }
+            SpanDetail::ValueTypes => {
+                let events = span.events.iter_mut().map(|event| &mut event.attributes);
+                let links = span.links.iter_mut().map(|link| &mut link.attributes);
+                let all = [&mut span.attributes, &mut resource.attributes, &mut scope.attributes];
+                all.into_iter().chain(events).chain(links).flatten().for_each(|(_, value)| {
+                    *value = Value::Str(as_text(value));
+                });
+            }
+            SpanDetail::Scope => *scope = ScopeData::default(),
+            SpanDetail::Resource => {
+                resource.attributes.retain(|(key, _)| key == "service.name");
+                resource.schema_url.clear();
+            }
+            SpanDetail::StatusMessage => span.status.message.clear(),
+            SpanDetail::Nanoseconds => {
+                let events = span.events.iter_mut().map(|event| &mut event.at);
+                for time in [&mut span.start, &mut span.end].into_iter().chain(events) {
+                    *time = Timestamp::from_nanos(time.as_nanos() / 1_000 * 1_000);
+                }
+            }
+            SpanDetail::Flags => {
+                span.flags = 0;
+                span.links.iter_mut().for_each(|link| link.flags = 0);
+            }
+            SpanDetail::TraceState => {
+                span.trace_state.clear();
+                span.links.iter_mut().for_each(|link| link.trace_state.clear());
+            }
+            SpanDetail::NameCase => {
+                span.name = span.name.to_lowercase();
+                for (key, value) in &mut resource.attributes {
+                    if let ("service.name", Value::Str(name)) = (key.as_str(), value) {
+                        *name = name.to_lowercase();
+                    }
+                }
+            }
+            SpanDetail::Kinds => {
+                if span.kind == Kind::Internal {
+                    span.kind = Kind::Unspecified;
+                }
+            }
+        }
+    }
 }
 
 /// Decodes the spans of an answer.

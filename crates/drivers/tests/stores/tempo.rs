@@ -3,8 +3,8 @@
 use std::{net::SocketAddr, time::Duration};
 
 use crate::{
-    conformance::{self, Subject},
-    sample::{Content, address},
+    conformance::{self, Intake, Subject},
+    sample::address,
 };
 use drivers::store::{StoreClient, StoreDialer};
 use model::{StoreConfig, Tls};
@@ -20,6 +20,7 @@ fn open(url: String) -> StoreClient {
         is_grpc: false,
         headers: Vec::new(),
         tls: Tls::default(),
+        index: None,
         lag: None,
     };
     StoreDialer::new(&[], None).open(&config).expect("it can be queried")
@@ -28,15 +29,8 @@ fn open(url: String) -> StoreClient {
 /// Returns the installed Tempo.
 fn subject() -> Option<Subject> {
     let client = open(address("QUALITYTRACE_TEST_TEMPO")?);
-    let otlp = address("QUALITYTRACE_TEST_TEMPO_OTLP")?;
-    Some(Subject { client, otlp, changes: without_flags })
-}
-
-fn without_flags(content: &mut Content) {
-    for (span, ..) in content {
-        span.flags = 0;
-        span.links.iter_mut().for_each(|link| link.flags = 0);
-    }
+    let intake = Intake::Otlp(address("QUALITYTRACE_TEST_TEMPO_OTLP")?);
+    Some(Subject { client, intake, changes: |_| () })
 }
 
 #[tokio::test]
@@ -62,5 +56,8 @@ async fn an_answer_of_tempo_that_is_cut_or_held_is_no_answer() {
         return;
     };
     let query = query.trim_start_matches("http://").parse().expect("an address");
-    conformance::cut_answers((query, &otlp), |at: SocketAddr| open(format!("http://{at}"))).await;
+    conformance::cut_answers((query, Intake::Otlp(otlp)), |at: SocketAddr| {
+        open(format!("http://{at}"))
+    })
+    .await;
 }

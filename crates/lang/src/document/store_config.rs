@@ -69,6 +69,7 @@ impl TraceStore {
             is_grpc,
             headers: headers.iter().map(header).collect::<Result<_, String>>()?,
             tls: tls_of(tls, inputs)?,
+            index: None,
             lag: self.lag,
         })
     }

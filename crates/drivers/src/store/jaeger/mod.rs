@@ -13,13 +13,16 @@ use model::{Timestamp, TraceId};
 use otlp::proto::Message;
 
 use super::{
-    Completeness, Query, QueryResult, Store, StoreProfile, connection::StoreConnection, from_json,
+    Completeness, Evidence, Query, QueryResult, Store, StoreProfile, connection::StoreConnection,
+    from_json,
 };
 
 pub(super) const PROFILE: StoreProfile = StoreProfile {
     name: "Jaeger",
     api: "API v3, by gRPC or HTTP",
     version: "2 (module v1.76.0), in memory",
+    evidence: Evidence::RealProcess,
+    lacks: &[],
     changes: "a span that does not end after it starts gets an end 1 ns later and an attribute `@jaeger@warnings`",
     lag: Duration::from_secs(2),
     pause_max: Duration::from_secs(1),

@@ -12,19 +12,23 @@ use std::{
 
 use bytes::Bytes;
 use http::StatusCode;
-use model::{Timestamp, Trace, TraceId, trace::Value};
+use model::{SpanDetail, Timestamp, Trace, TraceId, trace::Value};
 use otlp::{
     DecodeError,
     proto::{self, Fields},
 };
 
-use super::{Completeness, Query, QueryResult, Store, StoreProfile, connection::StoreConnection};
+use super::{
+    Completeness, Evidence, Query, QueryResult, Store, StoreProfile, connection::StoreConnection,
+};
 
 pub(super) const PROFILE: StoreProfile = StoreProfile {
     name: "Tempo",
     api: "`/api/v2/traces`, by HTTP; `/api/traces` where that is unknown",
     version: "a commit after 2.6",
-    changes: "the flags of spans and links",
+    evidence: Evidence::RealProcess,
+    lacks: &[SpanDetail::Flags],
+    changes: "",
     lag: Duration::from_secs(5),
     pause_max: Duration::from_secs(1),
     spans_max: None,
