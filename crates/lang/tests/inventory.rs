@@ -60,6 +60,9 @@ const INVENTORY: &[(&str, &str)] = &[
         opensearch.insecureSkipVerify
         elasticapm.addresses[] elasticapm.username elasticapm.password elasticapm.index elasticapm.certificate
         elasticapm.insecureSkipVerify
+        elasticsearch.addresses[] elasticsearch.username elasticsearch.password elasticsearch.index
+        clickhouse.url clickhouse.database clickhouse.table clickhouse.username clickhouse.password
+        zipkin.url zipkin.headers zipkin.tls.insecure
         signalfx.realm signalfx.token
         awsxray.region awsxray.accessKeyId awsxray.secretAccessKey awsxray.sessionToken awsxray.useDefaultAuth
         azureappinsights.useAzureActiveDirectoryAuth azureappinsights.accessToken azureappinsights.connectionType
@@ -96,7 +99,7 @@ const WORDS: &[(&str, &str, &str)] = &[
         "TraceStore",
         "type",
         "otlp agent dash0 datadog dynatrace honeycomb instana lightstep newrelic signoz jaeger tempo opensearch \
-         elasticapm signalfx awsxray azureappinsights sumologic",
+         elasticsearch elasticapm clickhouse zipkin signalfx awsxray azureappinsights sumologic",
     ),
     ("VariableSet", "values[].type", "raw secret"),
     ("Analyzer", "plugins[].rules[].errorLevel", "error warning disabled"),

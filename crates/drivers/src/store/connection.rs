@@ -74,7 +74,12 @@ impl StoreConnection {
         }
         let version = if config.is_grpc { HttpVersion::Http2 } else { HttpVersion::Http1 };
         let client = HttpClient::new(tls, version, IDLE_MAX).leaving_by(egress);
-        let mut secrets: Vec<_> = config.headers.iter().map(|(_, value)| value.clone()).collect();
+        // A message may repeat a whole value, or the words behind its scheme.
+        let parts = |(_, value): &(String, Secret)| {
+            let word = value.expose().split_whitespace().last().unwrap_or_default();
+            [value.clone(), Secret::new(word)]
+        };
+        let mut secrets: Vec<_> = config.headers.iter().flat_map(parts).collect();
         secrets.retain(|secret| !secret.expose().is_empty());
         Ok(Self { client, base, headers: headers(config)?, secrets })
     }

@@ -7,8 +7,7 @@ use source::{Diagnostic, Span, Text};
 use super::settings::CURRENT;
 use super::{
     Document, TraceStore,
-    store_config::tempo_by_grpc,
-    trace_store::{Azure, Client, Store},
+    trace_store::{Azure, Store},
 };
 
 /// Where documents are used.
@@ -41,8 +40,8 @@ impl TraceStore {
     fn notice(&self, text: &Text, context: NoticeContext<'_>) -> Option<Diagnostic> {
         let NoticeContext { receiver, is_server } = context;
         let kind = self.store.name();
-        if let Store::Tempo(Client::Grpc(client)) = &self.store {
-            return Some(Diagnostic::warning(text, self.head, tempo_by_grpc(client)));
+        if let Some(refusal) = self.store.refusal() {
+            return Some(Diagnostic::warning(text, self.head, refusal));
         }
         if !self.is_queried() || (self.can_be_queried() && !is_server) {
             return None;
@@ -78,7 +77,10 @@ impl Store {
             Self::Jaeger(_) => "jaeger",
             Self::Tempo(_) => "tempo",
             Self::OpenSearch(_) => "opensearch",
+            Self::Elasticsearch(_) => "elasticsearch",
             Self::ElasticApm(_) => "elasticapm",
+            Self::ClickHouse(_) => "clickhouse",
+            Self::Zipkin(_) => "zipkin",
             Self::SignalFx(_) => "signalfx",
             Self::XRay(_) => "awsxray",
             Self::AzureAppInsights(_) => "azureappinsights",

@@ -2,9 +2,12 @@
 //!
 //! Values of the environment and files come from the caller. What a document demands and no query honours is refused by name.
 
+use base64::{Engine, prelude::BASE64_STANDARD};
 use model::{Identity, Secret, StoreConfig, Tls, Verify};
 
-use super::trace_store::{Client, GrpcClient, HttpClient, Store, StoreTls, TraceStore};
+use super::trace_store::{
+    ClickHouse, Client, GrpcClient, HttpClient, SearchClient, Store, StoreTls, TraceStore,
+};
 
 /// What the configuration of a store is completed with.
 pub trait StoreInputs {
@@ -29,50 +32,162 @@ impl TraceStore {
 
     /// Whether this version queries stores of this type.
     pub fn can_be_queried(&self) -> bool {
-        matches!(self.store, Store::Jaeger(_) | Store::Tempo(_))
+        self.store.kind().is_some()
     }
 
     /// Returns how to query the store, or why it cannot be queried.
     pub fn config(&self, inputs: &dyn StoreInputs) -> Result<StoreConfig, String> {
-        let (url, is_grpc, headers, tls) = match &self.store {
-            Store::Jaeger(GrpcClient { endpoint, headers, tls }) => {
-                let (url, is_grpc) = grpc_or_http(endpoint, tls);
-                (url, is_grpc, headers, tls)
-            }
-            Store::Tempo(Client::Http(HttpClient { url, headers, tls })) => {
-                (url.clone(), false, headers, tls)
-            }
-            Store::Tempo(Client::Grpc(client)) => return Err(tempo_by_grpc(client)),
-            other => {
-                return Err(format!(
-                    "a store of type `{}` is not queried by this version",
-                    other.name()
-                ));
-            }
-        };
+        if let Some(refusal) = self.store.refusal() {
+            return Err(refusal);
+        }
+        let not_queried =
+            || format!("a store of type `{}` is not queried by this version", self.store.name());
+        let (kind, reach) =
+            self.store.kind().zip(self.store.reach(inputs)?).ok_or_else(not_queried)?;
         let filled = |text: &str| fill(text, inputs);
-        let (written, url) = (url.as_str(), filled(&url)?);
-        if tls.is_insecure && url.starts_with("https://") {
+        let url = filled(&reach.url)?;
+        if reach.is_insecure && url.starts_with("https://") {
             // Not as it is filled in: a variable may be a secret.
             return Err(format!(
-                "`tls.insecure: true` means no TLS, and `{written}` begins with `https://`: write `http://`, or \
-                 `insecureSkipVerify: true` if any certificate is to be accepted"
+                "`tls.insecure: true` means no TLS, and `{}` begins with `https://`: write `http://`, or \
+                 `insecureSkipVerify: true` if any certificate is to be accepted",
+                reach.url
             ));
         }
-        let header = |(name, value): (&String, &Secret)| {
-            Ok((name.clone(), Secret::new(filled(value.expose())?)))
-        };
+        let index = reach.index.as_deref().map(filled).transpose()?;
         Ok(StoreConfig {
             name: self.key().to_owned(),
-            kind: self.store.name().to_owned(),
+            kind: kind.to_owned(),
             url,
-            is_grpc,
-            headers: headers.iter().map(header).collect::<Result<_, String>>()?,
-            tls: tls_of(tls, inputs)?,
-            index: None,
+            is_grpc: reach.is_grpc,
+            headers: reach.headers,
+            tls: reach.tls,
+            index,
             lag: self.lag,
         })
     }
+}
+
+/// How a store is reached: headers and TLS are filled in, URL and index are as written.
+struct Reach {
+    url: String,
+    is_grpc: bool,
+    is_insecure: bool,
+    headers: Vec<(String, Secret)>,
+    tls: Tls,
+    index: Option<String>,
+}
+
+impl Store {
+    /// Returns the type of the driver that queries it, if there is one.
+    fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Jaeger(_) => Some("jaeger"),
+            Self::Tempo(_) => Some("tempo"),
+            Self::OpenSearch(_) => Some("opensearch"),
+            Self::Elasticsearch(_) | Self::ElasticApm(_) => Some("elasticsearch"),
+            Self::ClickHouse(_) => Some("clickhouse"),
+            Self::Zipkin(_) => Some("zipkin"),
+            Self::Otlp(_)
+            | Self::SignalFx(_)
+            | Self::XRay(_)
+            | Self::AzureAppInsights(_)
+            | Self::SumoLogic(_) => None,
+        }
+    }
+
+    /// Returns why a document that can be read is not queried as it demands.
+    pub(super) fn refusal(&self) -> Option<String> {
+        match self {
+            Self::Tempo(Client::Grpc(client)) => Some(tempo_by_grpc(client)),
+            Self::OpenSearch(search) | Self::Elasticsearch(search) | Self::ElasticApm(search) => {
+                match search.addresses.len() {
+                    1 => None,
+                    0 => Some("`addresses` has no URL: write one".to_owned()),
+                    _ => Some(
+                        "`addresses` has several URLs, and one is queried: write the one that stands for all nodes"
+                            .to_owned(),
+                    ),
+                }
+            }
+            _ => None,
+        }
+    }
+
+    fn reach(&self, inputs: &dyn StoreInputs) -> Result<Option<Reach>, String> {
+        let reach = match self {
+            Self::Jaeger(GrpcClient { endpoint, headers, tls }) => {
+                let (url, is_grpc) = grpc_or_http(endpoint, tls);
+                let client = HttpClient { url, headers: headers.clone(), tls: tls.clone() };
+                Reach { is_grpc, ..by_http(&client, inputs)? }
+            }
+            Self::Tempo(Client::Http(client)) | Self::Zipkin(client) => by_http(client, inputs)?,
+            Self::OpenSearch(search) | Self::Elasticsearch(search) | Self::ElasticApm(search) => {
+                by_search(search, inputs)?
+            }
+            Self::ClickHouse(store) => by_clickhouse(store, inputs)?,
+            _ => return Ok(None),
+        };
+        Ok(Some(reach))
+    }
+}
+
+fn by_http(client: &HttpClient, inputs: &dyn StoreInputs) -> Result<Reach, String> {
+    let header = |(name, value): (&String, &Secret)| {
+        Ok((name.clone(), Secret::new(fill(value.expose(), inputs)?)))
+    };
+    Ok(Reach {
+        url: client.url.clone(),
+        is_grpc: false,
+        is_insecure: client.tls.is_insecure,
+        headers: client.headers.iter().map(header).collect::<Result<_, String>>()?,
+        tls: tls_of(&client.tls, inputs)?,
+        index: None,
+    })
+}
+
+fn by_search(search: &SearchClient, inputs: &dyn StoreInputs) -> Result<Reach, String> {
+    let verify = match (search.skip_verify, &search.certificate) {
+        (true, _) => Verify::Nothing,
+        (false, Some(pem)) => Verify::Ca(fill(pem, inputs)?),
+        (false, None) => Verify::System,
+    };
+    let headers = basic(&search.username, &search.password, inputs)?;
+    Ok(Reach {
+        url: search.addresses.first().cloned().unwrap_or_default(),
+        is_grpc: false,
+        is_insecure: false,
+        headers: headers.into_iter().collect(),
+        tls: Tls { verify, ..Tls::default() },
+        index: Some(search.index.clone()),
+    })
+}
+
+fn by_clickhouse(store: &ClickHouse, inputs: &dyn StoreInputs) -> Result<Reach, String> {
+    let mut reach = by_http(&store.client, inputs)?;
+    reach.headers.extend(basic(&store.username, &store.password, inputs)?);
+    let table = store.table.as_deref().unwrap_or("otel_traces");
+    reach.index = Some(match &store.database {
+        Some(database) => format!("{database}.{table}"),
+        None => table.to_owned(),
+    });
+    Ok(reach)
+}
+
+/// Returns the header with the user and the password, if a document has them.
+fn basic(
+    user: &Option<String>,
+    password: &Option<Secret>,
+    inputs: &dyn StoreInputs,
+) -> Result<Option<(String, Secret)>, String> {
+    let (user, password) = match (user, password) {
+        (None, None) => return Ok(None),
+        (None, Some(_)) => return Err("`password` needs `username`".to_owned()),
+        (Some(user), password) => (user, password.as_ref().map_or("", Secret::expose)),
+    };
+    let text = format!("{}:{}", fill(user, inputs)?, fill(password, inputs)?);
+    let value = format!("Basic {}", BASE64_STANDARD.encode(text));
+    Ok(Some(("authorization".to_owned(), Secret::new(value))))
 }
 
 /// Returns the URL of an address, and whether it is queried by gRPC: an address with a scheme is that of an HTTP API.
@@ -84,7 +199,7 @@ fn grpc_or_http(endpoint: &str, tls: &StoreTls) -> (String, bool) {
     (format!("{scheme}://{endpoint}"), true)
 }
 
-pub(super) fn tempo_by_grpc(client: &GrpcClient) -> String {
+fn tempo_by_grpc(client: &GrpcClient) -> String {
     let host = client.endpoint.rsplit_once(':').map_or(client.endpoint.as_str(), |(host, _)| host);
     format!(
         "Tempo offers no gRPC to clients that fetches a trace by its id; write `tempo: {{type: http, http: {{url: \

@@ -37,8 +37,14 @@ pub enum Store {
     Tempo(Client),
     /// OpenSearch.
     OpenSearch(SearchClient),
-    /// Elastic APM.
+    /// Elasticsearch.
+    Elasticsearch(SearchClient),
+    /// Elastic APM, whose spans are in Elasticsearch.
     ElasticApm(SearchClient),
+    /// ClickHouse, with the tables of the Collector's exporter.
+    ClickHouse(ClickHouse),
+    /// Zipkin.
+    Zipkin(HttpClient),
     /// SignalFx.
     SignalFx(SignalFx),
     /// AWS X-Ray.
@@ -99,7 +105,7 @@ pub struct StoreTls {
     pub refusal: Option<String>,
 }
 
-/// The configuration of OpenSearch, or of the Elasticsearch behind Elastic APM.
+/// The configuration of OpenSearch or of Elasticsearch.
 #[derive(Clone, Debug)]
 pub struct SearchClient {
     /// The URLs of its nodes.
@@ -108,12 +114,27 @@ pub struct SearchClient {
     pub username: Option<String>,
     /// The password.
     pub password: Option<Secret>,
-    /// The index of the spans.
+    /// The index of the spans, or a pattern of indices.
     pub index: String,
     /// The trusted certificate, PEM.
     pub certificate: Option<String>,
     /// Whether the client accepts any server certificate.
     pub skip_verify: bool,
+}
+
+/// The configuration of ClickHouse.
+#[derive(Clone, Debug)]
+pub struct ClickHouse {
+    /// How its HTTP interface is reached.
+    pub client: HttpClient,
+    /// The database.
+    pub database: Option<String>,
+    /// The table of the spans.
+    pub table: Option<String>,
+    /// The user name.
+    pub username: Option<String>,
+    /// The password.
+    pub password: Option<Secret>,
 }
 
 /// The configuration of SignalFx.
@@ -183,7 +204,10 @@ const SECTIONS: &[&str] = &[
     "jaeger",
     "tempo",
     "opensearch",
+    "elasticsearch",
     "elasticapm",
+    "clickhouse",
+    "zipkin",
     "signalfx",
     "awsxray",
     "azureappinsights",
@@ -236,7 +260,10 @@ fn read_store(kind: &str, item: &Item<'_>, found: &Diagnostics) -> Option<Store>
         "jaeger" => read_grpc(&mut fields, found).map(Store::Jaeger),
         "tempo" => read_client(&mut fields, found).map(Store::Tempo),
         "opensearch" => read_search(&mut fields).map(Store::OpenSearch),
+        "elasticsearch" => read_search(&mut fields).map(Store::Elasticsearch),
         "elasticapm" => read_search(&mut fields).map(Store::ElasticApm),
+        "clickhouse" => read_clickhouse(&mut fields, found).map(Store::ClickHouse),
+        "zipkin" => read_http(&mut fields, found).map(Store::Zipkin),
         "signalfx" => read_signalfx(&mut fields).map(Store::SignalFx),
         "awsxray" => read_xray(&mut fields).map(Store::XRay),
         "azureappinsights" => Some(Store::AzureAppInsights(read_azure(&mut fields))),
@@ -289,12 +316,16 @@ fn read_client(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<Client> {
     let client = if kind == "grpc" {
         read_grpc(&mut section, found).map(Client::Grpc)
     } else {
-        let url = required(&mut section, "url");
-        let (headers, tls) = (read_headers(&mut section), read_tls(&mut section, found));
-        url.map(|url| Client::Http(HttpClient { url, headers, tls }))
+        read_http(&mut section, found).map(Client::Http)
     };
     section.finish();
     client
+}
+
+fn read_http(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<HttpClient> {
+    let url = required(fields, "url");
+    let (headers, tls) = (read_headers(fields), read_tls(fields, found));
+    Some(HttpClient { headers, tls, url: url? })
 }
 
 fn read_headers(fields: &mut Fields<'_>) -> BTreeMap<String, Secret> {
@@ -350,6 +381,17 @@ fn read_search(fields: &mut Fields<'_>) -> Option<SearchClient> {
         certificate: text(fields, "certificate"),
         skip_verify: fields.boolean("insecureSkipVerify").unwrap_or(false),
         index: index?,
+    })
+}
+
+fn read_clickhouse(fields: &mut Fields<'_>, found: &Diagnostics) -> Option<ClickHouse> {
+    let client = read_http(fields, found);
+    Some(ClickHouse {
+        database: text(fields, "database"),
+        table: text(fields, "table"),
+        username: text(fields, "username"),
+        password: text(fields, "password").map(Secret::new),
+        client: client?,
     })
 }
 

@@ -201,6 +201,51 @@ spec:
       tls: {insecure: false, insecureSkipVerify: false, serverName: a, settings: {cAFile: ./ca.pem, certFile: ./cert.pem, keyFile: ./key.pem}}
 "#;
 
+const OPENSEARCH: &str = r#"type: TraceStore
+spec:
+  id: prod
+  type: opensearch
+  opensearch: {addresses: ['https://search:9200'], username: a, password: b, index: spans, certificate: PEM, insecureSkipVerify: false}
+"#;
+
+const ELASTICSEARCH: &str = r#"type: TraceStore
+spec:
+  id: prod
+  type: elasticsearch
+  elasticsearch: {addresses: ['https://search:9200'], username: a, password: b, index: spans, certificate: PEM, insecureSkipVerify: false}
+"#;
+
+const ELASTICAPM: &str = r#"type: TraceStore
+spec:
+  id: prod
+  type: elasticapm
+  elasticapm: {addresses: ['https://search:9200'], username: a, password: b, index: spans, certificate: PEM, insecureSkipVerify: false}
+"#;
+
+const CLICKHOUSE: &str = r#"type: TraceStore
+spec:
+  id: prod
+  type: clickhouse
+  clickhouse:
+    url: https://clickhouse:8443
+    headers: {token: word}
+    database: shop
+    table: traces
+    username: a
+    password: b
+    tls: {insecure: false, insecureSkipVerify: false, serverName: a, settings: {cAFile: ./ca.pem, certFile: ./cert.pem, keyFile: ./key.pem}}
+"#;
+
+const ZIPKIN: &str = r#"type: TraceStore
+spec:
+  id: prod
+  type: zipkin
+  zipkin:
+    url: https://zipkin:9411
+    headers: {token: word}
+    tls: {insecure: false, insecureSkipVerify: false, serverName: a, settings: {cAFile: ./ca.pem, certFile: ./cert.pem, keyFile: ./key.pem}}
+"#;
+
 const fn change(
     (kind, field): (&'static str, &'static str),
     base: &'static str,
@@ -323,6 +368,44 @@ pub(crate) const CHANGES: &[Change] = &[
     change(("TraceStore", "tempo.http.tls.settings.cAFile"), TEMPO, "./ca.pem", "./other.pem"),
     change(("TraceStore", "tempo.http.tls.settings.certFile"), TEMPO, "./cert.pem", "./other.pem"),
     change(("TraceStore", "tempo.http.tls.settings.keyFile"), TEMPO, "./key.pem", "./other.pem"),
+    change(("TraceStore", "opensearch.addresses[]"), OPENSEARCH, "search:9200", "search:9201"),
+    change(("TraceStore", "opensearch.username"), OPENSEARCH, "username: a", "username: c"),
+    change(("TraceStore", "opensearch.password"), OPENSEARCH, "password: b", "password: c"),
+    change(("TraceStore", "opensearch.index"), OPENSEARCH, "index: spans", "index: others"),
+    change(("TraceStore", "opensearch.certificate"), OPENSEARCH, "certificate: PEM", "certificate: OTHER"),
+    change(("TraceStore", "opensearch.insecureSkipVerify"), OPENSEARCH, "insecureSkipVerify: false", "insecureSkipVerify: true"),
+    change(("TraceStore", "elasticsearch.addresses[]"), ELASTICSEARCH, "search:9200", "search:9201"),
+    change(("TraceStore", "elasticsearch.username"), ELASTICSEARCH, "username: a", "username: c"),
+    change(("TraceStore", "elasticsearch.password"), ELASTICSEARCH, "password: b", "password: c"),
+    change(("TraceStore", "elasticsearch.index"), ELASTICSEARCH, "index: spans", "index: others"),
+    change(("TraceStore", "elasticsearch.certificate"), ELASTICSEARCH, "certificate: PEM", "certificate: OTHER"),
+    change(("TraceStore", "elasticsearch.insecureSkipVerify"), ELASTICSEARCH, "insecureSkipVerify: false", "insecureSkipVerify: true"),
+    change(("TraceStore", "elasticapm.addresses[]"), ELASTICAPM, "search:9200", "search:9201"),
+    change(("TraceStore", "elasticapm.username"), ELASTICAPM, "username: a", "username: c"),
+    change(("TraceStore", "elasticapm.password"), ELASTICAPM, "password: b", "password: c"),
+    change(("TraceStore", "elasticapm.index"), ELASTICAPM, "index: spans", "index: others"),
+    change(("TraceStore", "elasticapm.certificate"), ELASTICAPM, "certificate: PEM", "certificate: OTHER"),
+    change(("TraceStore", "elasticapm.insecureSkipVerify"), ELASTICAPM, "insecureSkipVerify: false", "insecureSkipVerify: true"),
+    change(("TraceStore", "clickhouse.url"), CLICKHOUSE, "https://clickhouse:8443", "https://clickhouse"),
+    change(("TraceStore", "clickhouse.headers.*"), CLICKHOUSE, "token: word", "token: ward"),
+    change(("TraceStore", "clickhouse.tls.insecure"), CLICKHOUSE, "insecure: false", "insecure: true"),
+    change(("TraceStore", "clickhouse.tls.insecureSkipVerify"), CLICKHOUSE, "insecureSkipVerify: false", "insecureSkipVerify: true"),
+    change(("TraceStore", "clickhouse.tls.serverName"), CLICKHOUSE, "serverName: a", "serverName: b"),
+    change(("TraceStore", "clickhouse.tls.settings.cAFile"), CLICKHOUSE, "./ca.pem", "./other.pem"),
+    change(("TraceStore", "clickhouse.tls.settings.certFile"), CLICKHOUSE, "./cert.pem", "./other.pem"),
+    change(("TraceStore", "clickhouse.tls.settings.keyFile"), CLICKHOUSE, "./key.pem", "./other.pem"),
+    change(("TraceStore", "clickhouse.database"), CLICKHOUSE, "database: shop", "database: store"),
+    change(("TraceStore", "clickhouse.table"), CLICKHOUSE, "table: traces", "table: spans"),
+    change(("TraceStore", "clickhouse.username"), CLICKHOUSE, "username: a", "username: c"),
+    change(("TraceStore", "clickhouse.password"), CLICKHOUSE, "password: b", "password: c"),
+    change(("TraceStore", "zipkin.url"), ZIPKIN, "https://zipkin:9411", "https://zipkin"),
+    change(("TraceStore", "zipkin.headers.*"), ZIPKIN, "token: word", "token: ward"),
+    change(("TraceStore", "zipkin.tls.insecure"), ZIPKIN, "insecure: false", "insecure: true"),
+    change(("TraceStore", "zipkin.tls.insecureSkipVerify"), ZIPKIN, "insecureSkipVerify: false", "insecureSkipVerify: true"),
+    change(("TraceStore", "zipkin.tls.serverName"), ZIPKIN, "serverName: a", "serverName: b"),
+    change(("TraceStore", "zipkin.tls.settings.cAFile"), ZIPKIN, "./ca.pem", "./other.pem"),
+    change(("TraceStore", "zipkin.tls.settings.certFile"), ZIPKIN, "./cert.pem", "./other.pem"),
+    change(("TraceStore", "zipkin.tls.settings.keyFile"), ZIPKIN, "./key.pem", "./other.pem"),
     change(("TraceStore", "azureappinsights.connectionType"), AZURE, "connectionType: direct", "connectionType: collector"),
 ];
 
@@ -397,9 +480,11 @@ pub(crate) const REFUSED: &[Refused] = &[
     refused(("TraceStore", "jaeger.tls.settings.maxVersion"), "type: TraceStore\nspec: {name: a, type: jaeger, jaeger: {endpoint: a, tls: {settings: {maxVersion: '1.2'}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
     refused(("TraceStore", "tempo.http.tls.settings.minVersion"), "type: TraceStore\nspec: {name: a, type: tempo, tempo: {http: {url: a, tls: {settings: {minVersion: '1.3'}}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
     refused(("TraceStore", "tempo.http.tls.settings.maxVersion"), "type: TraceStore\nspec: {name: a, type: tempo, tempo: {http: {url: a, tls: {settings: {maxVersion: '1.2'}}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
+    refused(("TraceStore", "clickhouse.tls.settings.minVersion"), "type: TraceStore\nspec: {name: a, type: clickhouse, clickhouse: {url: a, tls: {settings: {minVersion: '1.3'}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
+    refused(("TraceStore", "clickhouse.tls.settings.maxVersion"), "type: TraceStore\nspec: {name: a, type: clickhouse, clickhouse: {url: a, tls: {settings: {maxVersion: '1.2'}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
+    refused(("TraceStore", "zipkin.tls.settings.minVersion"), "type: TraceStore\nspec: {name: a, type: zipkin, zipkin: {url: a, tls: {settings: {minVersion: '1.3'}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
+    refused(("TraceStore", "zipkin.tls.settings.maxVersion"), "type: TraceStore\nspec: {name: a, type: zipkin, zipkin: {url: a, tls: {settings: {maxVersion: '1.2'}}}}\n", "cannot be honoured: TLS 1.2 and 1.3 are spoken"),
     refused(("TraceStore", "tempo.grpc."), "type: TraceStore\nspec: {name: a, type: tempo, tempo: {grpc: {endpoint: 'tempo:9095'}}}\n", "Tempo offers no gRPC to clients"),
-    refused(("TraceStore", "opensearch."), "type: TraceStore\nspec: {name: a, type: opensearch, opensearch: {index: a}}\n", "a trace store of type `opensearch` is not queried"),
-    refused(("TraceStore", "elasticapm."), "type: TraceStore\nspec: {name: a, type: elasticapm, elasticapm: {index: a}}\n", "a trace store of type `elasticapm` is not queried"),
     refused(("TraceStore", "signalfx."), "type: TraceStore\nspec: {name: a, type: signalfx, signalfx: {realm: a, token: b}}\n", "a trace store of type `signalfx` is not queried"),
     refused(("TraceStore", "awsxray."), "type: TraceStore\nspec: {name: a, type: awsxray, awsxray: {region: a}}\n", "a trace store of type `awsxray` is not queried"),
     refused(("TraceStore", "sumologic."), "type: TraceStore\nspec: {name: a, type: sumologic, sumologic: {url: a, accessID: b, accessKey: c}}\n", "a trace store of type `sumologic` is not queried"),
