@@ -8,7 +8,7 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use model::Timestamp;
+use model::{SpanDetail, Timestamp};
 use tokio::{
     sync::{mpsc, watch},
     task::JoinSet,
@@ -66,6 +66,8 @@ pub struct QueriedSource {
     pub name: String,
     /// How long after its arrival at the source a span may be missing from complete answers.
     pub lag: Lag,
+    /// What it does not keep of spans.
+    pub lacks: &'static [SpanDetail],
 }
 
 /// How long after its arrival at a source a span may be missing from complete answers.

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SpanId, Timestamp, Verdict};
+use crate::{SpanDetail, SpanId, Timestamp, Verdict};
 
 /// Why a trace counts as complete, or why it does not, and how long the run waited.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -51,6 +51,9 @@ pub struct StoreQueries {
     pub store: String,
     /// How long a span was allowed to be missing from its answers, in nanoseconds.
     pub lag_ns: u64,
+    /// What it does not keep of spans.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub lacks: Vec<SpanDetail>,
 }
 
 /// A peer that was called and sent no span.

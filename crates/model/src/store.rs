@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use serde::{Deserialize, Serialize};
+
 use crate::{Secret, Tls};
 
 /// How a trace store is reached and queried. `Debug` shows no credentials.
@@ -26,7 +28,8 @@ pub struct StoreConfig {
 }
 
 /// A part of a span that a trace store may not keep.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub enum SpanDetail {
     /// The links.
     Links,
@@ -53,21 +56,6 @@ pub enum SpanDetail {
 }
 
 impl SpanDetail {
-    /// Every detail.
-    pub const ALL: [Self; 11] = [
-        Self::Links,
-        Self::EventAttributes,
-        Self::ValueTypes,
-        Self::Scope,
-        Self::Resource,
-        Self::StatusMessage,
-        Self::Nanoseconds,
-        Self::Flags,
-        Self::TraceState,
-        Self::NameCase,
-        Self::Kinds,
-    ];
-
     /// Names what a store without it lacks.
     pub const fn words(self) -> &'static str {
         match self {

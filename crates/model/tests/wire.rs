@@ -8,8 +8,9 @@ use model::{
     DecisionBasis, Diagnosis, Exit, Finding, Judgement, LearnedProfile, LearnedService,
     LearnedTest, Level, NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place,
     PluginAnalysis, ProcessQuiet, Reply, Response, RuleAnalysis, RunEvent, RunId, Settlement,
-    SpanEvidence, SpanId, SpecJudgement, Step, StepTime, StoreGap, StoreQueries, SupersededVerdict,
-    Timestamp, TraceId, TreeSpan, UnansweredPeer, UnsettledReason, Verdict, What,
+    SpanDetail, SpanEvidence, SpanId, SpecJudgement, Step, StepTime, StoreGap, StoreQueries,
+    SupersededVerdict, Timestamp, TraceId, TreeSpan, UnansweredPeer, UnsettledReason, Verdict,
+    What,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -65,7 +66,11 @@ fn settlement() -> Settlement {
             quiet_ns: 6_000_000_000,
             because: Because::Unknown,
         }],
-        stores: vec![StoreQueries { store: "prod".to_owned(), lag_ns: 2_000_000_000 }],
+        stores: vec![StoreQueries {
+            store: "prod".to_owned(),
+            lag_ns: 2_000_000_000,
+            lacks: vec![SpanDetail::Flags, SpanDetail::NameCase],
+        }],
         unanswered: vec![UnansweredPeer {
             service: "cart".to_owned(),
             peer: "bank:443".to_owned(),

@@ -28,7 +28,11 @@ const LATE_QUERIES_MAX: u32 = 10;
 
 /// Adds a store to the sources of a trace.
 pub fn poll(arrivals: &mut Arrivals, client: Arc<StoreClient>, trace: TraceId) {
-    let source = QueriedSource { name: client.name.clone(), lag: client.lag() };
+    let source = QueriedSource {
+        name: client.name.clone(),
+        lag: client.lag(),
+        lacks: client.store.profile().lacks,
+    };
     arrivals.query(source, |feed| async move {
         let (seen, shown) = (HashSet::new(), HashSet::new());
         let queries = Queries { client, trace, feed, seen, shown, late_queries: 0 };

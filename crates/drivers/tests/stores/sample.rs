@@ -206,6 +206,8 @@ pub(crate) fn remove(detail: SpanDetail, content: &mut Content) {
             SpanDetail::Resource => {
                 resource.attributes.retain(|(key, _)| key == "service.name");
                 resource.schema_url.clear();
+                // The driver of such a store marks what may be missing.
+                resource.dropped_attributes = 0;
             }
             SpanDetail::StatusMessage => span.status.message.clear(),
             SpanDetail::Nanoseconds => {

@@ -3,7 +3,7 @@
 //! Absence is no evidence if the data may be among the dropped data. Present data remains evidence, and so do the
 //! fields that no SDK limit applies to: name, kind, status, times.
 
-use model::trace::{Event, Link, Span};
+use model::trace::{DROPPED_UNKNOWN, Event, Link, Span};
 
 use super::{lasting::parts, world::EvalScope};
 use crate::{
@@ -103,6 +103,9 @@ impl DropCount {
             AttributesOfLink => (format!("a link of {whose}"), "attribute"),
             ToLogs => return in_logs(self.count),
         };
+        if self.count == DROPPED_UNKNOWN {
+            return format!("{whose} may have had it: its trace store does not keep every {what}");
+        }
         let plural = if self.count == 1 { "" } else { "s" };
         format!("{whose} dropped {} {what}{plural}", self.count)
     }

@@ -11,6 +11,7 @@ mod claim;
 mod copies;
 mod decide;
 mod gate;
+mod needs;
 mod silent;
 mod spec;
 mod tree;
@@ -38,6 +39,8 @@ use crate::{
 };
 use decide::TraceKnowledge;
 pub use gate::analysis;
+use needs::StoreLacks;
+pub(crate) use needs::needs;
 use silent::Silence;
 
 /// The maximum number of spans that the evidence of an assertion or a claim lists.
@@ -113,15 +116,22 @@ fn judge_reading(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement 
     let seen = seen(resolved, evidence);
     let silence = Silence::of(evidence.settlement, trace);
     let silence = silence.as_ref();
+    let lacks = StoreLacks::of(evidence.settlement);
     let specs = resolved.specs.iter().map(|one| {
         let statements = one.assertions.iter().map(|it| &it.meaning);
         let less = silence.map(|it| it.seen(&seen, [&one.selector.meaning], statements));
-        spec::judge(one, &world, less.as_ref().unwrap_or(&seen))
+        let judged = spec::judge(one, &world, less.as_ref().unwrap_or(&seen));
+        lacks.iter().fold(judged, |judged, lacks| spec::without(judged, one, lacks))
     });
     let specs: Vec<_> = specs.collect();
     let claims = resolved.claims.iter().map(|one| {
         let less = silence.map(|it| it.seen(&seen, [], [&one.claim.meaning]));
-        judge_claim(one, &world, less.as_ref().unwrap_or(&seen))
+        let judged = judge_claim(one, &world, less.as_ref().unwrap_or(&seen));
+        let lacks = lacks.as_ref().and_then(|lacks| lacks.reason([], &one.claim.meaning));
+        match lacks {
+            Some(reason) => without(judged, reason),
+            None => judged,
+        }
     });
     let claims: Vec<_> = claims.collect();
     let outputs = resolved.outputs.iter().map(|output| reported(output, &world)).collect();
@@ -144,11 +154,18 @@ fn judge_claim<'a>(
     seen: &TraceKnowledge,
 ) -> ClaimJudgement {
     let (judged, over) = within_budget(world, || claim::judge(one, world, seen));
-    let Some(over) = over else { return judged };
+    match over {
+        Some(over) => without(judged, over.reason()),
+        None => judged,
+    }
+}
+
+/// Returns a claim that is inconclusive for a reason, without evidence.
+fn without(judged: ClaimJudgement, reason: String) -> ClaimJudgement {
     ClaimJudgement {
         verdict: Verdict::Inconclusive,
         decided: DecisionBasis::Absence,
-        reason: Some(over.reason()),
+        reason: Some(reason),
         spans: Vec::new(),
         more_spans: 0,
         ..judged

@@ -160,7 +160,7 @@ impl Names {
 }
 
 /// Returns the strings in an expression that is constant for all spans.
-fn texts(expression: &Expr) -> Vec<String> {
+pub(super) fn texts(expression: &Expr) -> Vec<String> {
     let text = |value: &Value<'_>| match value {
         Value::Text(_) | Value::Quoted(_) => Some(value.text().into_owned()),
         _ => None,
@@ -181,7 +181,7 @@ fn speaks_of_service(value: &Expr) -> bool {
     }
 }
 
-fn is_service(property: &Property) -> bool {
+pub(super) fn is_service(property: &Property) -> bool {
     match property {
         Property::Intrinsic(Intrinsic::Service, _) => true,
         Property::Attribute { name, otherwise } => {

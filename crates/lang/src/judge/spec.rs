@@ -8,6 +8,7 @@ use super::{
     SPANS_LISTED_MAX,
     copies::conflict,
     decide::{About, TraceKnowledge, by_response, decide},
+    needs::StoreLacks,
     together, within_budget,
     words::{StatementText, describe},
 };
@@ -69,15 +70,10 @@ pub(super) fn judge<'a>(
         .map(|assertion| {
             let judge = || judge_assertion(assertion, &matched, world, seen);
             let (judged, over_alone) = within_budget(world, judge);
-            over.or(over_alone).map_or(judged, |over| AssertionJudgement {
-                verdict: Verdict::Inconclusive,
-                decided: DecisionBasis::Absence,
-                reason: Some(over.reason()),
-                spans: Vec::new(),
-                more_spans: 0,
-                assertion: assertion.source.clone(),
-                place: assertion.place.clone(),
-            })
+            match over.or(over_alone) {
+                Some(over) => inconclusive(judged, over.reason()),
+                None => judged,
+            }
         })
         .collect();
     SpecJudgement {
@@ -87,6 +83,37 @@ pub(super) fn judge<'a>(
         verdict: Verdict::over(assertions.iter().map(|assertion| assertion.verdict)),
         matched: matched.places.len() as u64,
         assertions,
+    }
+}
+
+/// Returns the judgement of a spec whose trace comes from stores that do not keep all of spans.
+pub(super) fn without(judged: SpecJudgement, spec: &Spec, lacks: &StoreLacks<'_>) -> SpecJudgement {
+    let assertions = judged.assertions.into_iter().zip(&spec.assertions);
+    let assertions: Vec<_> = assertions
+        .map(|(judged, written)| {
+            let is_of_response = speaks_of_response(&written.meaning)
+                && !speaks_of_others(&written.meaning)
+                && is_trigger(&spec.selector.meaning);
+            let selectors = [&spec.selector.meaning].into_iter().filter(|_| !is_of_response);
+            match lacks.reason(selectors, &written.meaning) {
+                Some(reason) => inconclusive(judged, reason),
+                None => judged,
+            }
+        })
+        .collect();
+    let verdict = Verdict::over(assertions.iter().map(|assertion| assertion.verdict));
+    SpecJudgement { assertions, verdict, ..judged }
+}
+
+/// Returns an assertion that is inconclusive for a reason, without evidence.
+fn inconclusive(judged: AssertionJudgement, reason: String) -> AssertionJudgement {
+    AssertionJudgement {
+        verdict: Verdict::Inconclusive,
+        decided: DecisionBasis::Absence,
+        reason: Some(reason),
+        spans: Vec::new(),
+        more_spans: 0,
+        ..judged
     }
 }
 

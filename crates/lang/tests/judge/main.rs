@@ -2,6 +2,7 @@
 
 mod case;
 mod golden;
+mod lacks;
 mod monotone;
 mod random;
 mod selection;

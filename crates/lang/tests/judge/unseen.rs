@@ -30,7 +30,7 @@ fn judged(resolved: &ResolvedPlan, trace: &Trace) -> Vec<(String, Verdict, Strin
 
 /// Whether a verdict is consistent with that of the original trace. An undefined part fails a statement even under a negation,
 /// although another part that is open may decide it otherwise.
-fn stands((what, seen, _): &(String, Verdict, String), truth: Verdict) -> bool {
+pub(crate) fn stands((what, seen, _): &(String, Verdict, String), truth: Verdict) -> bool {
     let is_denied = what.contains("not (") || what.contains("no ");
     match (*seen, truth) {
         (Verdict::Failed, Verdict::Passed) => is_denied,
@@ -40,7 +40,7 @@ fn stands((what, seen, _): &(String, Verdict, String), truth: Verdict) -> bool {
 }
 
 /// Returns one span of each id.
-fn unlike(spans: Vec<Drawn>) -> Vec<Drawn> {
+pub(crate) fn unlike(spans: Vec<Drawn>) -> Vec<Drawn> {
     let mut ids = BTreeSet::new();
     spans.into_iter().filter(|span| ids.insert(span.id)).collect()
 }

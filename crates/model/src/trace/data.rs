@@ -26,6 +26,9 @@ pub enum Value {
     Map(Vec<(String, Value)>),
 }
 
+/// The number of dropped items where only a trace store knows how many it does not keep.
+pub const DROPPED_UNKNOWN: u32 = u32::MAX;
+
 /// The resource that produced a span.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
 pub struct ResourceData {

@@ -17,8 +17,8 @@ mod view;
 mod writer;
 
 pub use data::{
-    EntityData, EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode,
-    Value,
+    DROPPED_UNKNOWN, EntityData, EventData, Kind, LinkData, ResourceData, ScopeData, SpanData,
+    Status, StatusCode, Value,
 };
 pub use number::NumberedAttribute;
 pub use store::{Cell, PushResult, ResourceIx, Run, ScopeIx, SpanIx, Trace, TraceFull, Wide};

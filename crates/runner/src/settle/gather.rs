@@ -4,7 +4,8 @@ use std::{collections::HashMap, sync::Arc};
 
 use drivers::{AnswerGap, AppendError, Arrival, Batch, arrivals::QueriedSource};
 use model::{
-    Attempt, Settlement, SpanId, StoreGap, StoreQueries, Timestamp, Trace, UnsettledReason,
+    Attempt, Settlement, SpanDetail, SpanId, StoreGap, StoreQueries, Timestamp, Trace,
+    UnsettledReason,
     trace::{Span, SpanData, TraceFull},
 };
 use tokio::time::Instant;
@@ -59,6 +60,8 @@ pub(crate) struct TraceBuffer {
 #[derive(Debug)]
 struct SourceState {
     name: String,
+    /// What it does not keep of spans.
+    lacks: &'static [SpanDetail],
     /// The beginning of its last complete answer.
     covered: Timestamp,
     /// Why its last answer covers nothing.
@@ -126,6 +129,7 @@ impl TraceBuffer {
     pub(crate) fn require_coverage(&mut self, sources: &[QueriedSource]) {
         let uncovered = |source: &QueriedSource| SourceState {
             name: source.name.clone(),
+            lacks: source.lacks,
             covered: Timestamp::from_nanos(0),
             gap: None,
         };
@@ -234,7 +238,8 @@ impl TraceBuffer {
     }
 
     fn queries(&self, source: &SourceState) -> StoreQueries {
-        StoreQueries { store: source.name.clone(), lag_ns: nanos(self.engine.lag()) }
+        let lacks = source.lacks.to_vec();
+        StoreQueries { store: source.name.clone(), lag_ns: nanos(self.engine.lag()), lacks }
     }
 
     /// Returns why the trace is not complete. What is only unknown because a source did not answer has that reason.

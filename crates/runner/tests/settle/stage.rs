@@ -256,7 +256,7 @@ impl Ports for World {
         feeding.detach_all();
         let mut arrivals = Arrivals::new(receiver);
         if self.stage.is_queried() {
-            let source = QueriedSource { name: "prod".to_owned(), lag: self.stage.lag };
+            let source = QueriedSource { name: "prod".to_owned(), lag: self.stage.lag, lacks: &[] };
             arrivals.query(source, |_| async {});
         }
         arrivals

@@ -1,0 +1,220 @@
+//! The details of spans that a statement needs, which a trace store may not keep.
+//!
+//! The syntax decides: a statement that needs what a store does not keep is inconclusive there, also if it would pass. An attribute
+//! that a span may have from its resource is decided by lookup instead, since the span itself may have it.
+//!
+//! Deliberately absent: durations that differ from their limit by less than a microsecond, and values of which only the text is known.
+//! The page about stores describes both.
+
+use std::collections::BTreeSet;
+
+use model::{Settlement, SpanDetail};
+
+use super::silent::{is_service, texts};
+use crate::{
+    eval::{lasting::parts, world::TRIGGER_NAMES},
+    syntax::ast::{
+        Combinator, Expr, ExprKind, Inner, Intrinsic, Property, Pseudo, Relation, Selector,
+    },
+    value::operator::Filter,
+};
+
+/// The details that a trace store of a run does not keep.
+pub(super) struct StoreLacks<'a> {
+    stores: Vec<(&'a str, &'a [SpanDetail])>,
+}
+
+impl<'a> StoreLacks<'a> {
+    /// Returns `None` if every store of the run keeps whole spans.
+    pub(super) fn of(settlement: Option<&'a Settlement>) -> Option<Self> {
+        let stores = settlement?.stores.iter().filter(|store| !store.lacks.is_empty());
+        let stores: Vec<_> =
+            stores.map(|store| (store.store.as_str(), store.lacks.as_slice())).collect();
+        (!stores.is_empty()).then_some(Self { stores })
+    }
+
+    /// Returns why a statement cannot be judged from the spans of these stores.
+    pub(super) fn reason<'e>(
+        &self,
+        selectors: impl IntoIterator<Item = &'e Selector>,
+        statement: &'e Expr,
+    ) -> Option<String> {
+        let needs = needs(selectors, [statement]);
+        let (store, detail) = self.stores.iter().find_map(|(store, lacks)| {
+            lacks.iter().find(|detail| needs.contains(detail)).map(|detail| (store, detail))
+        })?;
+        Some(format!(
+            "the trace store `{store}` keeps no {}, which this needs: send the spans here by OTLP to judge it",
+            detail.words()
+        ))
+    }
+}
+
+/// Returns the details of spans that a statement about selected spans needs.
+pub(crate) fn needs<'e>(
+    selectors: impl IntoIterator<Item = &'e Selector>,
+    statements: impl IntoIterator<Item = &'e Expr>,
+) -> BTreeSet<SpanDetail> {
+    let mut needs = Needs::default();
+    selectors.into_iter().for_each(|selector| needs.in_selector(selector));
+    statements.into_iter().for_each(|statement| needs.in_expression(statement));
+    needs.found
+}
+
+#[derive(Default)]
+struct Needs {
+    found: BTreeSet<SpanDetail>,
+}
+
+impl Needs {
+    fn in_selector(&mut self, selector: &Selector) {
+        for hop in selector.parts.iter().flat_map(|part| &part.hops) {
+            match hop.combinator {
+                Combinator::Linked => self.add(SpanDetail::Links),
+                Combinator::Adjacent | Combinator::Sibling => self.add(SpanDetail::Nanoseconds),
+                Combinator::Descendant
+                | Combinator::Child
+                | Combinator::Parent
+                | Combinator::Ancestor => {}
+            }
+            if hop.step.position.is_some() {
+                self.add(SpanDetail::Nanoseconds);
+            }
+            hop.step.condition.iter().for_each(|condition| self.in_expression(condition));
+            for pseudo in &hop.step.pseudos {
+                match pseudo {
+                    Pseudo::Has(inner) | Pseudo::Not(inner) => self.in_selector(inner),
+                    Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => {}
+                }
+            }
+        }
+    }
+
+    fn in_expression(&mut self, expression: &Expr) {
+        match &expression.kind {
+            ExprKind::Property(property) => self.in_property(property),
+            ExprKind::Compare { left, right, .. } => {
+                for (side, other) in [(left, right), (right, left)] {
+                    self.in_comparison(side, other);
+                }
+            }
+            ExprKind::Filter { input, filter, .. } => {
+                let is_typed = matches!(
+                    filter,
+                    Filter::GetIndex | Filter::Length | Filter::Type | Filter::Keys
+                );
+                if is_typed && speaks_of(input, &|it| matches!(it, Property::Attribute { .. })) {
+                    self.add(SpanDetail::ValueTypes);
+                }
+            }
+            ExprKind::Aggregate(aggregate) => {
+                self.in_selector(&aggregate.of);
+                let values = aggregate.value.iter().chain(&aggregate.by);
+                values.for_each(|value| self.in_expression(value));
+            }
+            ExprKind::Gap { from, to } => {
+                self.add(SpanDetail::Nanoseconds);
+                [from, to].into_iter().for_each(|side| self.in_selector(side));
+            }
+            ExprKind::Quantified { subject, predicate } => {
+                self.in_selector(&subject.selector);
+                predicate.iter().for_each(|predicate| self.in_expression(predicate));
+            }
+            ExprKind::Relation { left, relation, right } => {
+                self.add(match relation {
+                    Relation::Calls => SpanDetail::Links,
+                    Relation::Before | Relation::After | Relation::Inside | Relation::Overlaps => {
+                        SpanDetail::Nanoseconds
+                    }
+                });
+                [left, right].into_iter().for_each(|it| self.in_selector(&it.selector));
+            }
+            ExprKind::Within { inner, condition } => {
+                match inner {
+                    Inner::Link => self.add(SpanDetail::Links),
+                    Inner::Event => {}
+                }
+                // Attributes in it are those of events.
+                if condition.as_deref().is_some_and(|it| speaks_of(it, &is_event_attribute)) {
+                    self.add(SpanDetail::EventAttributes);
+                }
+            }
+            _ => {}
+        }
+        parts(expression).into_iter().for_each(|part| self.in_expression(part));
+    }
+
+    /// Adds what the comparison of one side with the other needs.
+    fn in_comparison(&mut self, side: &Expr, other: &Expr) {
+        let written = texts(other);
+        if speaks_of(side, &is_name) {
+            let is_ours = |text: &String| TRIGGER_NAMES.contains(&text.as_str());
+            let has_capital = |text: &String| text.chars().any(char::is_uppercase);
+            if written.is_empty() || written.iter().any(|it| has_capital(it) && !is_ours(it)) {
+                self.add(SpanDetail::NameCase);
+            }
+        }
+        if speaks_of(side, &|it| matches!(it, Property::Intrinsic(Intrinsic::Kind, _))) {
+            let is_lost = |text: &String| matches!(text.as_str(), "internal" | "unspecified");
+            if written.is_empty() || written.iter().any(is_lost) {
+                self.add(SpanDetail::Kinds);
+            }
+        }
+        let is_list = matches!(other.kind, ExprKind::List(_));
+        if is_list && speaks_of(side, &|it| matches!(it, Property::Attribute { .. })) {
+            self.add(SpanDetail::ValueTypes);
+        }
+    }
+
+    fn in_property(&mut self, property: &Property) {
+        match property {
+            Property::Resource(name) if name != "service.name" => self.add(SpanDetail::Resource),
+            Property::Scope(_) => self.add(SpanDetail::Scope),
+            Property::Event(name) if name != "name" => self.add(SpanDetail::EventAttributes),
+            Property::Link(_) => self.add(SpanDetail::Links),
+            Property::Intrinsic(intrinsic, _) => match intrinsic {
+                Intrinsic::StatusMessage => self.add(SpanDetail::StatusMessage),
+                Intrinsic::Start
+                | Intrinsic::End
+                | Intrinsic::SelfTime
+                | Intrinsic::CriticalTime => self.add(SpanDetail::Nanoseconds),
+                Intrinsic::Attributes => self.add(SpanDetail::ValueTypes),
+                Intrinsic::Events => {
+                    self.add(SpanDetail::EventAttributes);
+                    self.add(SpanDetail::Nanoseconds);
+                }
+                _ => {}
+            },
+            Property::Attribute { otherwise: Some(otherwise), .. } => self.in_property(otherwise),
+            _ => {}
+        }
+    }
+
+    fn add(&mut self, detail: SpanDetail) {
+        self.found.insert(detail);
+    }
+}
+
+/// Whether an expression has a property like this, of the same span or of others.
+fn speaks_of(expression: &Expr, is_such: &dyn Fn(&Property) -> bool) -> bool {
+    match &expression.kind {
+        ExprKind::Property(property) => is_such(property),
+        ExprKind::Aggregate(aggregate) => {
+            aggregate.value.as_ref().is_some_and(|value| speaks_of(value, is_such))
+        }
+        _ => parts(expression).into_iter().any(|part| speaks_of(part, is_such)),
+    }
+}
+
+/// Whether a property is the name of a span or of a service.
+fn is_name(property: &Property) -> bool {
+    matches!(property, Property::Intrinsic(Intrinsic::Name, _)) || is_service(property)
+}
+
+fn is_event_attribute(property: &Property) -> bool {
+    match property {
+        Property::Attribute { .. } => true,
+        Property::Event(name) => name != "name",
+        _ => false,
+    }
+}
