@@ -6,6 +6,7 @@ mod run;
 mod server;
 mod shared;
 mod start;
+mod store;
 mod token;
 mod traces;
 
@@ -25,6 +26,7 @@ pub(crate) use shared::{
     Configuration, Filter, Identity, ReportArgs, Tests, TraceFileArgs, Variables,
 };
 pub(crate) use start::{InitArgs, LoginArgs, NewArgs};
+pub(crate) use store::{StoreCommand, StoreTest};
 pub(crate) use token::TokenCommand;
 pub(crate) use traces::{Accept, Diff, Mutate, Record, TraceArgs};
 
@@ -69,6 +71,8 @@ pub(crate) enum Command {
     OfTraces(OfTraces),
     Fmt(Fmt),
     Explain(Explain),
+    #[command(subcommand)]
+    Store(StoreCommand),
     Schema(Schema),
     Completion(Completion),
     #[command(flatten)]
@@ -108,9 +112,9 @@ pub(crate) enum OfServer {
     Token(TokenCommand),
 }
 
-/// Judge a recorded trace by the tests of files and folders, offline
+/// Judge a recorded trace by the tests of files and folders, offline, or a trace that a trace store has
 ///
-/// Without `--trace` the documents are read and nothing is judged: are they right?
+/// Without `--trace` and `--trace-id` the documents are read and nothing is judged: are they right?
 #[derive(Debug, clap::Args)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -123,9 +127,13 @@ pub(crate) struct Check {
     /// The trace: OTLP in protobuf or JSON, a file of the Collector, JSON of Jaeger or Tempo; `-` is stdin
     #[arg(long, value_name = "FILE", env = "QUALITYTRACE_TRACE")]
     pub(crate) trace: Option<PathBuf>,
-    /// Which trace of a file that holds several
-    #[arg(long, value_name = "ID", requires = "trace", env = "QUALITYTRACE_TRACE_ID")]
+    /// Which trace of a file that holds several; without `--trace`, a trace that the stores of the tests have
+    #[arg(long, value_name = "ID", env = "QUALITYTRACE_TRACE_ID")]
     pub(crate) trace_id: Option<TraceId>,
+    /// The trace store that has the trace, or that the file comes from; its document is among the files. Without a trace,
+    /// statements that it cannot judge are shown [default: what a test names, else the default store]
+    #[arg(long = "store", value_name = "NAME", env = "QUALITYTRACE_STORE", value_delimiter = ',')]
+    pub(crate) stores: Vec<String>,
     /// The file holds a part of the trace: what it does not show is not known to be absent
     #[arg(long, requires = "trace", env = "QUALITYTRACE_PARTIAL")]
     pub(crate) partial: bool,

@@ -9,6 +9,7 @@ use crate::{
     exit::Exit,
     recording,
     reports::Reports,
+    stored,
     terminal::Terminal,
     variables,
 };
@@ -22,14 +23,16 @@ pub(crate) fn check(
 ) -> Result<Exit, Exit> {
     let mut reports = Reports::new(&args.reports, terminal)?;
     let Some(file) = &args.trace else { return only_read(args, terminal) };
-    let plans = discovery::plans(&args.tests, terminal)?;
+    let checked = discovery::checked(&args.tests, terminal)?;
+    let plans = checked.with_gates(&args.tests.filter, terminal)?;
+    let stores = stored::sources(&args.stores, &checked.read.beside, terminal)?;
     let vars = variables::read(&args.variables, environment, terminal)?;
     let (trace, logs) = recording::read_with_logs(file, args.trace_id, terminal)?;
     if !args.partial {
         note_parts(&trace, terminal);
     }
     let seed = Seed { now: world.now(), random: args.seed.unwrap_or_else(|| world.random()) };
-    let settlement = Settlement { logs, ..settlement(&trace, args.partial) };
+    let settlement = Settlement { logs, stores, ..settlement(&trace, args.partial) };
     reports.expect(plans.len());
     let mut exits = Vec::new();
     for plan in &plans {
@@ -48,7 +51,9 @@ pub(crate) fn check(
 /// Validates the documents only. Files without a test are valid, unless tests were selected by name or tag.
 fn only_read(args: &args::Check, terminal: &Terminal) -> Result<Exit, Exit> {
     let filter = &args.tests.filter;
-    let CheckedDocuments { read, tests } = discovery::checked(&args.tests, terminal)?;
+    let checked = discovery::checked(&args.tests, terminal)?;
+    stored::warn(&checked, &args.stores, terminal)?;
+    let CheckedDocuments { read, tests } = checked;
     let right = match (tests.len(), read.documents) {
         (0, 0) => return Err(discovery::none_selected(&read, filter, terminal)),
         (0, _) if !filter.is_empty() => {

@@ -88,15 +88,30 @@ impl Item {
 
 /// Returns the plans of the selected tests, with the gates of the documents beside them.
 pub(crate) fn plans(asked: &args::Tests, terminal: &Terminal) -> Result<Vec<Arc<Plan>>, Exit> {
-    let CheckedDocuments { read, mut tests } = checked(asked, terminal)?;
-    if tests.is_empty() {
-        return Err(none_selected(&read, &asked.filter, terminal));
+    let checked = checked(asked, terminal)?;
+    checked.with_gates(&asked.filter, terminal)
+}
+
+impl CheckedDocuments {
+    /// Returns the plans of the selected tests, with the gates of the documents beside them; at least one.
+    pub(crate) fn with_gates(
+        &self,
+        filter: &args::Filter,
+        terminal: &Terminal,
+    ) -> Result<Vec<Arc<Plan>>, Exit> {
+        if self.tests.is_empty() {
+            return Err(none_selected(&self.read, filter, terminal));
+        }
+        let gates = self.read.beside.gates(terminal)?;
+        let mut plans: Vec<_> = self.tests.iter().map(|test| Arc::clone(&test.plan)).collect();
+        plans.iter_mut().for_each(|plan| Arc::make_mut(plan).require(gates.clone()));
+        Ok(plans)
     }
-    let gates = read.beside.gates(terminal)?;
-    for test in &mut tests {
-        Arc::make_mut(&mut test.plan).require(gates.clone());
-    }
-    Ok(tests.into_iter().map(|test| test.plan).collect())
+}
+
+/// Reads the documents of files and folders, and returns those that apply to all tests.
+pub(crate) fn beside(paths: &[PathBuf], terminal: &Terminal) -> Result<Beside, Exit> {
+    Ok(read(paths, RECEIVER, terminal)?.beside)
 }
 
 /// Valid documents, and the selected tests among them.
@@ -187,7 +202,8 @@ pub(crate) fn hold(items: &mut [Item], beside: &Beside, terminal: &Terminal) -> 
 pub(crate) struct DocumentSet {
     tests: Vec<Test>,
     items: Vec<UnresolvedItem>,
-    beside: Beside,
+    /// The documents that apply to all tests.
+    pub(crate) beside: Beside,
     /// The number of all documents.
     pub(crate) documents: usize,
     /// The OTLP address, as a Collector's configuration would contain it.

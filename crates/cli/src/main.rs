@@ -30,6 +30,7 @@ mod reports;
 mod run;
 mod serve;
 mod shapes;
+mod stored;
 mod stores;
 mod terminal;
 mod token;
@@ -49,7 +50,7 @@ use server::config::Environment;
 use source::Colour;
 use tokio::runtime::{self, Runtime};
 
-use args::{Args, Command, OfServer, OfTraces, SchemaOf};
+use args::{Args, Command, OfServer, OfTraces, SchemaOf, StoreCommand};
 use exit::Exit;
 use serve::Outside;
 use terminal::{Interactivity, Terminal};
@@ -82,7 +83,16 @@ fn main() -> ExitCode {
                 }
             })
         }),
-        Command::Check(args) => check::check(&args, environment().collect(), &world, &terminal),
+        Command::Check(args) => match (&args.trace, args.trace_id) {
+            (None, Some(id)) => on(work(), &terminal, |work| {
+                let environment = environment().collect();
+                work.block_on(stored::check(&args, id, environment, (world, &terminal)))
+            }),
+            _ => check::check(&args, environment().collect(), &world, &terminal),
+        },
+        Command::Store(StoreCommand::Test(args)) => on(work(), &terminal, |work| {
+            work.block_on(stored::test(&args, environment().collect(), (world, &terminal)))
+        }),
         Command::Learn => learn::learn(&terminal),
         Command::Lint(args) => lint::lint(&args, &world, &terminal),
         Command::OfTraces(command) => on(work(), &terminal, |work| {

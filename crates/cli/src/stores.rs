@@ -58,19 +58,31 @@ pub(crate) fn apply(
     if mistakes.is_empty() { Ok(()) } else { Err(Exit::Refused) }
 }
 
-fn configs(
+/// Returns how the stores are queried that a run of a test queries.
+pub(crate) fn configs(
     plan: &Plan,
-    (beside, named): (&Beside, &[String]),
+    stores: (&Beside, &[String]),
     environment: &BTreeMap<String, String>,
 ) -> Result<Vec<StoreConfig>, String> {
+    let mut configs: Vec<StoreConfig> = Vec::new();
+    for (file, store) in meant(plan, stores)? {
+        let config = config(file, store, environment)?;
+        // A store that is named twice is queried once.
+        if !configs.contains(&config) {
+            configs.push(config);
+        }
+    }
+    Ok(configs)
+}
+
+/// Returns the stores that a run of a test queries, each with its file. `named` are those of `--store`.
+pub(crate) fn meant<'a>(
+    plan: &Plan,
+    (beside, named): (&'a Beside, &[String]),
+) -> Result<Vec<(&'a Path, &'a TraceStore)>, String> {
     let stores = beside.stores();
     let found: Vec<_> = if !named.is_empty() {
-        let unknown = |name: &str| {
-            format!(
-                "`--store {name}`: none of the files holds a trace store of that id or name; name its file too"
-            )
-        };
-        named.iter().map(|name| find(stores, name, unknown)).collect::<Result<_, _>>()?
+        named.iter().map(|name| by_name(beside, name)).collect::<Result<_, _>>()?
     } else if !plan.stores().is_empty() {
         let unknown = |name: &str| {
             format!(
@@ -83,18 +95,22 @@ fn configs(
         // The default store of a type that is not queried has its own warning.
         default(stores)?.into_iter().filter(|(_, store)| store.can_be_queried()).collect()
     };
-    let mut configs: Vec<StoreConfig> = Vec::new();
-    for (file, store) in found.into_iter().filter(|(_, store)| store.is_queried()) {
-        let config = config(file, store, environment)?;
-        // A store that is named twice is queried once.
-        if !configs.contains(&config) {
-            configs.push(config);
-        }
-    }
-    Ok(configs)
+    Ok(found.into_iter().filter(|(_, store)| store.is_queried()).collect())
 }
 
-fn config(
+/// Returns the store that a command names, with its file.
+pub(crate) fn by_name<'a>(
+    beside: &'a Beside,
+    name: &str,
+) -> Result<(&'a Path, &'a TraceStore), String> {
+    let unknown = |name: &str| {
+        format!("no document among the files is a trace store `{name}`; name its file too")
+    };
+    find(beside.stores(), name, unknown)
+}
+
+/// Returns how a store is queried.
+pub(crate) fn config(
     file: &Path,
     store: &TraceStore,
     environment: &BTreeMap<String, String>,

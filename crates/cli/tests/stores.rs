@@ -10,7 +10,8 @@
 
 use std::{
     env, fs,
-    io::{BufRead, BufReader},
+    io::{BufRead, BufReader, Read, Write},
+    net::TcpStream,
     process::{Child, Command, Output, Stdio},
     time::Duration,
 };
@@ -127,4 +128,61 @@ fn a_store_that_cannot_be_read_is_named_before_any_test_runs() -> Result<()> {
     ensure!(text.contains("no test was run") && !text.contains("s3cret"), "{text}");
     ensure!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
     Ok(())
+}
+
+/// A trace that a store has is judged without a trigger, and every step to a store is shown.
+#[test]
+fn a_trace_that_jaeger_has_is_judged_and_the_way_to_it_is_shown() -> Result<()> {
+    let variables = ["QUALITYTRACE_TEST_JAEGER", "QUALITYTRACE_TEST_JAEGER_OTLP"];
+    let Some([query, otlp]) = installed(variables) else { return Ok(()) };
+    let shop = Shop::open(&format!("http://{otlp}"), None)?;
+    let (trace, answer) = (fresh(), send(&shop)?);
+    ensure!(answer.0 == 200, "{answer:?}");
+    let folder = TempDir::new()?;
+    let documents = format!(
+        "type: Test\nspec:\n  name: listing\n  trigger: {{type: http, httpRequest: {{url: 'http://127.0.0.1:1'}}}}\n  settle: \
+         {{absent: [gateway]}}\n  trace:\n    - count(span[service = \"gateway\"]) = 2\n    - no span[status = \"error\"]\n---\ntype: \
+         TraceStore\nspec:\n  name: prod\n  type: jaeger\n  jaeger: {{endpoint: '{query}'}}\n---\ntype: TraceStore\nspec:\n  name: \
+         away\n  type: tempo\n  tempo: {{http: {{url: 'http://127.0.0.1:{}'}}}}\n",
+        free_port()?
+    );
+    fs::write(folder.path().join("documents.yaml"), documents)?;
+    let command = |arguments: &[&str]| -> Result<(Option<i32>, String)> {
+        let output = Command::new(BINARY).current_dir(&folder).args(arguments).output()?;
+        let text = [output.stdout, output.stderr].concat();
+        Ok((output.status.code(), String::from_utf8(text)?))
+    };
+    let check =
+        |id: &str| command(&["check", "documents.yaml", "--store", "prod", "--trace-id", id]);
+    let (code, text) = check(&answer.1)?;
+    ensure!(code == Some(0), "{code:?}\n{text}");
+    let (code, text) = check(&trace)?;
+    ensure!(code == Some(3) && text.contains("is in the trace store `prod`"), "{code:?}\n{text}");
+    let (code, text) = command(&["store", "test", "prod", "documents.yaml"])?;
+    ensure!(code == Some(0) && text.lines().count() == 5, "{code:?}\n{text}");
+    let (code, text) = command(&["store", "test", "away", "documents.yaml"])?;
+    let last = text.lines().last().unwrap_or_default();
+    ensure!(code == Some(2) && last.starts_with("connection     failed"), "{code:?}\n{text}");
+    Ok(())
+}
+
+/// Returns a trace id that no other test uses.
+fn fresh() -> String {
+    let mut bytes = [0_u8; 16];
+    getrandom::fill(&mut bytes).expect("the system has random numbers");
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Lists the products of the shop, and returns the status and the id of the trace.
+fn send(shop: &Shop) -> Result<(u16, String)> {
+    let id = fresh();
+    let mut stream = TcpStream::connect(&shop.address)?;
+    write!(
+        stream,
+        "GET /products HTTP/1.1\r\nhost: shop\r\nconnection: close\r\ntraceparent: 00-{id}-b7ad6b7169203331-01\r\n\r\n"
+    )?;
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer)?;
+    let status = answer.split_whitespace().nth(1).context("a status")?;
+    Ok((status.parse()?, id))
 }

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use model::{Place, SpanDetail, StoreConfig, TestId};
+use model::{Place, SpanDetail, StoreConfig, TestId, TraceId};
 
 use crate::{
     document::{FileRef, Reference, Settle, SettleProfile, Trigger, TriggerKind},
@@ -189,6 +189,14 @@ impl Plan {
     /// Requires every run to pass these gates too.
     pub fn require(&mut self, gates: Gates) {
         self.gates = gates;
+    }
+
+    /// Fires nothing, and judges the trace of this id, which exists already.
+    pub fn judge_trace(&mut self, id: TraceId) {
+        let place = self.trigger.place.clone();
+        let template = Template { pieces: vec![Piece::Text(id.to_string())] };
+        let id = OpenText { template, pieces: vec![place.clone()], place };
+        self.trigger.kind = TriggerKind::TraceId(id);
     }
 
     /// Returns the host and port that the trigger calls, in lower case; `None` if they depend on variables.

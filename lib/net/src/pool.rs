@@ -105,6 +105,11 @@ impl HttpClient {
         Self { pool, ..self.clone() }
     }
 
+    /// Opens a connection to the host of a URL, and closes it: whether there can be one.
+    pub async fn connect(&self, url: &Uri) -> Result<(), ConnectError> {
+        self.dialer.clone().dial(url.clone()).await.map(drop)
+    }
+
     /// Sends a request, and returns when the head of the response is received.
     pub async fn send(
         &self,

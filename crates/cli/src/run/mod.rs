@@ -49,8 +49,7 @@ pub(crate) use progress::{Line, ProgressLevel, words};
 pub(crate) use round::JOBS;
 use round::Round;
 pub(crate) use schedule::Schedule;
-pub(crate) use session::Open;
-use session::Session;
+pub(crate) use session::{Open, Session};
 pub(crate) use signals::Signals;
 use state::FailedItem;
 use system::{Launch, Life, System};
@@ -192,7 +191,7 @@ impl Rounds<'_> {
 
     /// Returns the files and folders that start another round when they change.
     fn watched(&self) -> Vec<PathBuf> {
-        let paths = paths(self.args);
+        let paths = paths(&self.args.paths);
         paths.into_iter().chain(self.args.variables.files.iter().cloned()).collect()
     }
 }
@@ -248,8 +247,8 @@ fn show_output(round: &Round<'_>) {
 }
 
 /// Returns the given files and folders, or the default folder.
-fn paths(args: &args::RunArgs) -> Vec<PathBuf> {
-    if args.paths.is_empty() { vec![PathBuf::from(FOLDER)] } else { args.paths.clone() }
+pub(crate) fn paths(given: &[PathBuf]) -> Vec<PathBuf> {
+    if given.is_empty() { vec![PathBuf::from(FOLDER)] } else { given.to_vec() }
 }
 
 /// Returns the tests and suites that the flags select.
@@ -257,7 +256,7 @@ pub(crate) fn items(
     args: &args::RunArgs,
     terminal: &Terminal,
 ) -> Result<(Vec<Item>, Beside), Exit> {
-    let paths = paths(args);
+    let paths = paths(&args.paths);
     if args.paths.is_empty() && !paths[0].is_dir() {
         terminal.line(&format!(
             "error: no tests are named, and there is no folder `{FOLDER}` here: name files or folders, or let \

@@ -84,6 +84,14 @@ impl StoreConnection {
         Ok(Self { client, base, headers: headers(config)?, secrets })
     }
 
+    /// Opens a connection and closes it again. The error is why there is none.
+    pub(super) async fn connect(&self) -> Result<(), String> {
+        let url = self.base.parse().map_err(|_| "its address is not a URL".to_owned())?;
+        let late = |_| format!("no connection within {TIMEOUT:?}");
+        let connected = timeout(TIMEOUT, self.client.connect(&url)).await.map_err(late)?;
+        connected.map_err(|error| self.hidden(error.to_string()))
+    }
+
     /// Sends a `GET` for a path below the address.
     pub(super) async fn get(
         &self,

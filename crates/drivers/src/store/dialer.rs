@@ -78,19 +78,30 @@ impl StoreDialer {
 
     /// Opens a store. No connection is made yet.
     pub fn open(&self, config: &StoreConfig) -> Result<StoreClient, InvalidStore> {
-        let invalid = |reason| InvalidStore { store: config.name.clone(), reason };
-        let known = STORES.iter().find(|store| store.kind == config.kind);
-        let StoreKind { open, .. } = known.ok_or_else(|| {
-            invalid(format!("a store of type `{}` is not queried by this version", config.kind))
-        })?;
-        let tls = self.trust.client(&config.tls).map_err(invalid)?;
+        let store = (kind(config)?.open)(self.connection(config)?, config);
+        let limit = QueryLimit::new(CONCURRENT_MAX, PER_SECOND_MAX);
+        Ok(StoreClient { name: config.name.clone(), declared_lag: config.lag, store, limit })
+    }
+
+    /// Returns the connections to a store, none of which is made yet.
+    pub(super) fn connection(&self, config: &StoreConfig) -> Result<StoreConnection, InvalidStore> {
+        kind(config)?;
+        let tls = self.trust.client(&config.tls).map_err(|reason| invalid(config, reason))?;
         let egress = Egress {
             proxies: Some((Arc::clone(&self.proxies), self.trust.to_proxy().clone())),
             networks: self.networks.clone(),
         };
-        let connection = StoreConnection::new(config, tls, egress).map_err(invalid)?;
-        let store = open(connection, config);
-        let limit = QueryLimit::new(CONCURRENT_MAX, PER_SECOND_MAX);
-        Ok(StoreClient { name: config.name.clone(), declared_lag: config.lag, store, limit })
+        StoreConnection::new(config, tls, egress).map_err(|reason| invalid(config, reason))
     }
+}
+
+fn kind(config: &StoreConfig) -> Result<&'static StoreKind, InvalidStore> {
+    STORES.iter().find(|store| store.kind == config.kind).ok_or_else(|| {
+        let kind = &config.kind;
+        invalid(config, format!("a store of type `{kind}` is not queried by this version"))
+    })
+}
+
+fn invalid(config: &StoreConfig, reason: String) -> InvalidStore {
+    InvalidStore { store: config.name.clone(), reason }
 }

@@ -11,6 +11,7 @@ mod dialer;
 mod jaeger;
 mod limit;
 mod poll;
+mod probe;
 mod tempo;
 
 use std::{fmt, pin::Pin, time::Duration};
@@ -23,6 +24,7 @@ use crate::arrivals::Lag;
 pub use dialer::{InvalidStore, StoreDialer, profiles};
 pub use limit::QueryLimit;
 pub use poll::poll;
+pub use probe::ProbeStep;
 
 /// A trace store.
 pub trait Store: fmt::Debug + Send + Sync {

@@ -32,7 +32,12 @@ impl TraceStore {
 
     /// Whether this version queries stores of this type.
     pub fn can_be_queried(&self) -> bool {
-        self.store.kind().is_some()
+        self.driver().is_some()
+    }
+
+    /// Returns the type of the driver that queries the store, if there is one.
+    pub fn driver(&self) -> Option<&'static str> {
+        self.store.kind()
     }
 
     /// Returns how to query the store, or why it cannot be queried.

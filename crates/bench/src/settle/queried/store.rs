@@ -8,7 +8,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use drivers::store::{Completeness, Query, QueryResult, Store, StoreProfile};
+use drivers::store::{Completeness, Evidence, Query, QueryResult, Store, StoreProfile};
 use model::{Timestamp, TraceId};
 use tokio::time::{Instant, sleep};
 
@@ -24,6 +24,8 @@ const PROFILE: StoreProfile = StoreProfile {
     name: "script",
     api: "",
     version: "",
+    evidence: Evidence::Contract,
+    lacks: &[],
     changes: "",
     lag: USUAL_LAG,
     pause_max: Duration::from_secs(1),

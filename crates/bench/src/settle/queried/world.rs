@@ -8,7 +8,6 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use drivers::{
     Arrivals,
-    arrivals::Lag,
     store::{QueryLimit, StoreClient, poll},
 };
 use lang::{Files, Plan, Vars};
@@ -47,7 +46,7 @@ pub(super) struct Scenario {
     delay: u64,
     /// The longest time for which the store hides a span.
     hides_max: u64,
-    lag: Lag,
+    lag: Option<Duration>,
     services: u64,
 }
 
@@ -78,12 +77,10 @@ impl Scenario {
             _ => between(dice, 0, 180 * SECOND),
         };
         let lag = match dice.below(10) {
-            0..6 => {
-                Lag::Declared(Duration::from_nanos(hides_max + between(dice, 0, hides_max / 2)))
-            }
+            0..6 => Some(Duration::from_nanos(hides_max + between(dice, 0, hides_max / 2))),
             // The user is wrong.
-            6 => Lag::Declared(Duration::from_nanos(hides_max / between(dice, 2, 10))),
-            _ => Lag::Usual(USUAL_LAG),
+            6 => Some(Duration::from_nanos(hides_max / between(dice, 2, 10))),
+            _ => None,
         };
         let demanded = between(dice, 0, 4);
         let flush = percent(dice, 50).then(|| format!("flush: {}ms", delay / MS + 20));
@@ -131,7 +128,7 @@ pub(super) async fn perform(
     let store = StoreState::new(trouble, Dice::new(dice.next()));
     let client = StoreClient {
         name: "prod".to_owned(),
-        lag: scenario.lag,
+        declared_lag: scenario.lag,
         store: Box::new(ScriptedStore::new(&store)),
         limit: QueryLimit::new(8, 50),
     };
