@@ -17,6 +17,7 @@ mod prometheus;
 mod record;
 mod sdks;
 mod tempo;
+mod zipkin;
 
 use std::{
     fs,
@@ -102,6 +103,7 @@ const ALL: &[Part] = &[
     Part::Service(&keycloak::Keycloak),
     Part::Service(&jaeger::Jaeger),
     Part::Service(&tempo::Tempo),
+    Part::Service(&zipkin::Zipkin),
     Part::Programs(&sdks::SDKS),
     Part::Programs(&contract::CONTRACT),
     Part::Programs(&prometheus::PROMETHEUS),
@@ -117,7 +119,7 @@ const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) fn help() -> String {
     let names: Vec<_> = ALL.iter().map(|part| format!("  {}\n", part.name())).collect();
     format!(
-        "Services (where none is named all of them, jaeger and tempo only if they are installed):\n{}",
+        "Services (where none is named all of them, jaeger, tempo and zipkin only if they are installed):\n{}",
         names.concat()
     )
 }

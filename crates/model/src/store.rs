@@ -39,6 +39,8 @@ pub enum SpanDetail {
     ValueTypes,
     /// The instrumentation scope.
     Scope,
+    /// The attributes of the instrumentation scope.
+    ScopeAttributes,
     /// The attributes of the resource, but for the name of the service.
     Resource,
     /// The status message.
@@ -63,6 +65,7 @@ impl SpanDetail {
             Self::EventAttributes => "attributes of events",
             Self::ValueTypes => "types of attribute values",
             Self::Scope => "instrumentation scopes",
+            Self::ScopeAttributes => "attributes of instrumentation scopes",
             Self::Resource => "resource attributes",
             Self::StatusMessage => "status messages",
             Self::Nanoseconds => "nanoseconds",

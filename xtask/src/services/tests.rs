@@ -84,26 +84,33 @@ fn a_second_start_finds_the_first_and_a_stop_ends_it() {
 }
 
 #[test]
-fn jaeger_is_skipped_until_it_is_installed_and_never_after() {
-    let cache = tempfile::tempdir().expect("a temporary folder");
-    let machine = machine_with_cache(cache.path());
-    let variables = |machine: &Machine| {
-        let mut found = None;
-        let done = with(machine, &["jaeger"], |variables| {
-            found = Some(variables.len());
-            Ok(())
-        });
-        done.map(|()| found)
-    };
-    assert_eq!(variables(&machine).expect("the work is done without it"), Some(0));
+fn a_store_is_skipped_until_it_is_installed_and_never_after() {
+    for (name, key, program) in [
+        ("jaeger", jaeger::key(), "jaeger"),
+        ("tempo", tempo::key(), "tempo"),
+        ("zipkin", zipkin::key(), "zipkin.jar"),
+    ] {
+        let cache = tempfile::tempdir().expect("a temporary folder");
+        let machine = machine_with_cache(cache.path());
+        let variables = |machine: &Machine| {
+            let mut found = None;
+            let done = with(machine, &[name], |variables| {
+                found = Some(variables.len());
+                Ok(())
+            });
+            done.map(|()| found)
+        };
+        assert_eq!(variables(&machine).expect("the work is done without it"), Some(0));
 
-    // An installed service that does not start is an error, and not skipped.
-    let bin = cache.path().join(jaeger::key()).join("bin");
-    fs::create_dir_all(&bin).expect("made");
-    fs::write(bin.join("jaeger"), "#!/bin/sh\necho no memory >&2; exit 1\n").expect("written");
-    fs::set_permissions(bin.join("jaeger"), Permissions::from_mode(0o755)).expect("set");
-    let words = variables(&machine).expect_err("it does not start").to_string();
-    assert!(words.starts_with("jaeger ended"), "{words}");
+        // An installed service that does not start is an error, and not skipped.
+        let bin = cache.path().join(key).join("bin");
+        fs::create_dir_all(&bin).expect("made");
+        let program = bin.join(program);
+        fs::write(&program, "#!/bin/sh\necho no memory >&2; exit 1\n").expect("written");
+        fs::set_permissions(&program, Permissions::from_mode(0o755)).expect("set");
+        let words = variables(&machine).expect_err("it does not start").to_string();
+        assert!(words.starts_with(&format!("{name} ended")), "{words}");
+    }
 }
 
 #[test]

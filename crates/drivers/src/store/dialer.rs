@@ -8,6 +8,7 @@ use thiserror::Error;
 
 use super::{
     QueryLimit, Store, StoreClient, StoreProfile, connection::StoreConnection, jaeger, tempo,
+    zipkin,
 };
 use crate::trust::Trust;
 
@@ -34,6 +35,11 @@ const STORES: &[StoreKind] = &[
         kind: "tempo",
         profile: &tempo::PROFILE,
         open: |connection, _| tempo::open(connection),
+    },
+    StoreKind {
+        kind: "zipkin",
+        profile: &zipkin::PROFILE,
+        open: |connection, _| zipkin::open(connection),
     },
 ];
 

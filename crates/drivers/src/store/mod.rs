@@ -13,6 +13,7 @@ mod limit;
 mod poll;
 mod probe;
 mod tempo;
+mod zipkin;
 
 use std::{fmt, pin::Pin, time::Duration};
 

@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::conformance::told;
 
-const STORES: [&str; 2] = ["jaeger", "tempo"];
+const STORES: [&str; 3] = ["jaeger", "tempo", "zipkin"];
 
 fn config(kind: &str, url: String) -> StoreConfig {
     StoreConfig {
@@ -115,7 +115,14 @@ async fn a_server_without_the_api_of_the_store_is_named() {
 #[tokio::test]
 async fn an_answer_that_is_no_trace_is_no_answer() {
     let mut tasks = JoinSet::new();
-    for (kind, body) in [("jaeger", "<html>"), ("jaeger", "{\"result\": 7}"), ("tempo", "\u{1}")] {
+    let cases = [
+        ("jaeger", "<html>"),
+        ("jaeger", "{\"result\": 7}"),
+        ("tempo", "\u{1}"),
+        ("zipkin", "<html>"),
+        ("zipkin", "[{\"traceId\": \"1\", \"id\": \"2\"}]"),
+    ];
+    for (kind, body) in cases {
         let url = answering("200 OK", body, &mut tasks).await;
         let (may_succeed, message, _) = {
             let result = queried(&config(kind, url), None).await;

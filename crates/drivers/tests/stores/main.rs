@@ -16,3 +16,4 @@ mod page;
 mod polling;
 mod sample;
 mod tempo;
+mod zipkin;
