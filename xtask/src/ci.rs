@@ -110,6 +110,7 @@ const STEPS: &[Step] = &[
             "prometheus",
             "jaeger",
             "tempo",
+            "clickhouse",
             "zipkin",
         ],
         run: tests,

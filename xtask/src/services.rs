@@ -5,6 +5,7 @@
 //! empty. Its log stays until the next start. Linux only, because `/proc` shows whether a process is still the one that was
 //! started.
 
+mod clickhouse;
 mod collector;
 mod contract;
 mod golang;
@@ -103,6 +104,7 @@ const ALL: &[Part] = &[
     Part::Service(&keycloak::Keycloak),
     Part::Service(&jaeger::Jaeger),
     Part::Service(&tempo::Tempo),
+    Part::Service(&clickhouse::ClickHouse),
     Part::Service(&zipkin::Zipkin),
     Part::Programs(&sdks::SDKS),
     Part::Programs(&contract::CONTRACT),
@@ -119,7 +121,7 @@ const STOPPED_WITHIN: Duration = Duration::from_secs(10);
 pub(crate) fn help() -> String {
     let names: Vec<_> = ALL.iter().map(|part| format!("  {}\n", part.name())).collect();
     format!(
-        "Services (where none is named all of them, jaeger, tempo and zipkin only if they are installed):\n{}",
+        "Services (where none is named all of them; trace stores only if they are installed):\n{}",
         names.concat()
     )
 }

@@ -88,6 +88,7 @@ fn a_store_is_skipped_until_it_is_installed_and_never_after() {
     for (name, key, program) in [
         ("jaeger", jaeger::key(), "jaeger"),
         ("tempo", tempo::key(), "tempo"),
+        ("clickhouse", clickhouse::key(), "echo"),
         ("zipkin", zipkin::key(), "zipkin.jar"),
     ] {
         let cache = tempfile::tempdir().expect("a temporary folder");
@@ -100,7 +101,7 @@ fn a_store_is_skipped_until_it_is_installed_and_never_after() {
             });
             done.map(|()| found)
         };
-        assert_eq!(variables(&machine).expect("the work is done without it"), Some(0));
+        assert_eq!(variables(&machine).expect("the work is done without it"), Some(0), "{name}");
 
         // An installed service that does not start is an error, and not skipped.
         let bin = cache.path().join(key).join("bin");

@@ -103,6 +103,17 @@ impl StoreConnection {
         self.exchange(Method::GET, path, (headers, Bytes::new())).await
     }
 
+    /// Sends a `POST` of a body of this type for a path below the address.
+    pub(super) async fn post(
+        &self,
+        path: &str,
+        (content_type, body): (&'static str, Bytes),
+    ) -> Result<StoreResponse, QueryResult> {
+        let mut headers = self.headers.clone();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
+        self.exchange(Method::POST, path, (headers, body)).await
+    }
+
     /// Calls a method by gRPC, and returns the messages of its response. A status of `NOT_FOUND` is no message.
     pub(super) async fn call(
         &self,
@@ -257,7 +268,7 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 }
 
 /// Shortens a text of the store to one line.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let line: String = text.chars().map(|it| if it.is_control() { ' ' } else { it }).collect();
     match line.char_indices().nth(QUOTED_CHARS_MAX) {
         Some((end, _)) => format!("{}…", &line[..end]),

@@ -7,8 +7,8 @@ use net::{Egress, Networks, Proxies};
 use thiserror::Error;
 
 use super::{
-    QueryLimit, Store, StoreClient, StoreProfile, connection::StoreConnection, jaeger, tempo,
-    zipkin,
+    QueryLimit, Store, StoreClient, StoreProfile, clickhouse, connection::StoreConnection, jaeger,
+    tempo, zipkin,
 };
 use crate::trust::Trust;
 
@@ -35,6 +35,11 @@ const STORES: &[StoreKind] = &[
         kind: "tempo",
         profile: &tempo::PROFILE,
         open: |connection, _| tempo::open(connection),
+    },
+    StoreKind {
+        kind: "clickhouse",
+        profile: &clickhouse::PROFILE,
+        open: |connection, config| clickhouse::open(connection, config.index.as_deref()),
     },
     StoreKind {
         kind: "zipkin",

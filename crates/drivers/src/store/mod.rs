@@ -6,6 +6,7 @@
 //!
 //! [`StoreDialer`] opens the stores that documents configure.
 
+mod clickhouse;
 mod connection;
 mod dialer;
 mod jaeger;

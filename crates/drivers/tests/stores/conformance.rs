@@ -32,7 +32,7 @@ pub(crate) enum Intake {
 }
 
 /// An export that is under way.
-type Export = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub(crate) type Export = Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Intake {
     pub(crate) async fn send(&self, trace: &Trace) {

@@ -16,7 +16,7 @@ use tokio::{
 
 use crate::conformance::told;
 
-const STORES: [&str; 3] = ["jaeger", "tempo", "zipkin"];
+const STORES: [&str; 4] = ["jaeger", "tempo", "clickhouse", "zipkin"];
 
 fn config(kind: &str, url: String) -> StoreConfig {
     StoreConfig {
@@ -37,7 +37,7 @@ async fn queried(config: &StoreConfig, networks: Option<Networks>) -> QueryResul
 }
 
 /// Answers every request with this head and body, and returns the address. It ends with the set.
-async fn answering(head: &str, body: &str, tasks: &mut JoinSet<()>) -> String {
+pub(crate) async fn answering(head: &str, body: &str, tasks: &mut JoinSet<()>) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = listener.local_addr().expect("an address");
     let length = body.len();
@@ -54,7 +54,7 @@ async fn answering(head: &str, body: &str, tasks: &mut JoinSet<()>) -> String {
 }
 
 /// The form of a result: whether another query may succeed, its message, and when.
-fn form(result: &QueryResult) -> (bool, &str, Option<u64>) {
+pub(crate) fn form(result: &QueryResult) -> (bool, &str, Option<u64>) {
     match result {
         QueryResult::Failed { message, retry_after } => {
             (true, message, retry_after.map(|it| it.as_secs()))
@@ -119,6 +119,8 @@ async fn an_answer_that_is_no_trace_is_no_answer() {
         ("jaeger", "<html>"),
         ("jaeger", "{\"result\": 7}"),
         ("tempo", "\u{1}"),
+        ("clickhouse", "<html>"),
+        ("clickhouse", "{}"),
         ("zipkin", "<html>"),
         ("zipkin", "[{\"traceId\": \"1\", \"id\": \"2\"}]"),
     ];

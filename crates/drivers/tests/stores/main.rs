@@ -8,6 +8,7 @@
     reason = "a test has no main that hands down clock and environment, and prints what it skips"
 )]
 
+mod clickhouse;
 mod conformance;
 mod cutter;
 mod faults;
