@@ -3,7 +3,10 @@
 use std::{net::SocketAddr, pin::Pin, time::Duration};
 
 use drivers::store::{Completeness, QueryResult, StoreClient};
-use model::{SpanDetail, Trace, TraceId};
+use model::{
+    SpanDetail, Trace, TraceId,
+    trace::{DROPPED_UNKNOWN, ResourceData},
+};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -105,6 +108,10 @@ pub(crate) async fn what_was_sent(subject: &Subject) {
     let result = subject.shown(sent.id(), sent.len()).await;
     let (found, expected) = (decoded(sent.id(), &result), content(&sent));
     let lacks = subject.client.store.profile().lacks;
+    // An attribute that is absent may be one of a resource that the store does not keep.
+    let is_marked = |resource: &ResourceData| resource.dropped_attributes == DROPPED_UNKNOWN;
+    let are_marked = found.iter().all(|(_, resource, _)| is_marked(resource));
+    assert_eq!(are_marked, lacks.contains(&SpanDetail::Resource));
     let without = |content: &Content, lacks: &[SpanDetail]| subject.without(content, lacks);
     pretty(&without(&found, lacks), &without(&expected, lacks));
     for detail in lacks {

@@ -169,7 +169,12 @@ impl Needs {
     fn in_property(&mut self, property: &Property) {
         match property {
             Property::Resource(name) if name != "service.name" => self.add(SpanDetail::Resource),
-            Property::Scope(_) => self.add(SpanDetail::Scope),
+            Property::Scope(name) => {
+                self.add(SpanDetail::Scope);
+                if !matches!(name.as_str(), "name" | "version") {
+                    self.add(SpanDetail::ScopeAttributes);
+                }
+            }
             Property::Event(name) if name != "name" => self.add(SpanDetail::EventAttributes),
             Property::Link(_) => self.add(SpanDetail::Links),
             Property::Intrinsic(intrinsic, _) => match intrinsic {

@@ -130,6 +130,7 @@ const NEEDS: &[(&str, &[SpanDetail])] = &[
     ("some span[event[e = 1]]", &[SpanDetail::EventAttributes]),
     ("some span[event.e = 1]", &[SpanDetail::EventAttributes]),
     ("some span[scope.name = \"x\"]", &[SpanDetail::Scope]),
+    ("some span[scope.key = 1]", &[SpanDetail::Scope, SpanDetail::ScopeAttributes]),
     ("some span[resource.host.name = \"x\"]", &[SpanDetail::Resource]),
     ("some span[resource.service.name = \"x\"]", &[]),
     ("some span[status_message = \"x\"]", &[SpanDetail::StatusMessage]),
@@ -144,11 +145,12 @@ const NEEDS: &[(&str, &[SpanDetail])] = &[
     ("some span[attr:a = 200]", &[]),
 ];
 
-const ALL: [SpanDetail; 11] = [
+const ALL: [SpanDetail; 12] = [
     SpanDetail::Links,
     SpanDetail::EventAttributes,
     SpanDetail::ValueTypes,
     SpanDetail::Scope,
+    SpanDetail::ScopeAttributes,
     SpanDetail::Resource,
     SpanDetail::StatusMessage,
     SpanDetail::Nanoseconds,

@@ -5,7 +5,10 @@
 
 use std::collections::BTreeMap;
 
-use model::{SpanId, Trace, TraceId, trace::ResourceData};
+use model::{
+    SpanId, Trace, TraceId,
+    trace::{DROPPED_UNKNOWN, ResourceData},
+};
 
 use super::{
     half::{SpanHalf, merge},
@@ -115,8 +118,11 @@ fn push(trace: &mut Trace, report: &Report, (id, parent): Place) -> Result<(), S
     let (mut span, scope) = tags::span(report);
     (span.id, span.parent) = (id, parent);
     let service = report.service().map(|name| ("service.name".to_owned(), text(name)));
-    let resource =
-        ResourceData { attributes: service.into_iter().collect(), ..ResourceData::default() };
+    let resource = ResourceData {
+        attributes: service.into_iter().collect(),
+        dropped_attributes: DROPPED_UNKNOWN,
+        ..ResourceData::default()
+    };
     let resource = trace.resource(resource).map_err(|error| error.to_string())?;
     let scope = trace.scope(scope).map_err(|error| error.to_string())?;
     trace.push(resource, scope, span).map(drop).map_err(|error| error.to_string())
