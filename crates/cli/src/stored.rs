@@ -38,9 +38,9 @@ pub(crate) async fn check(
     }
     let checked = discovery::checked(&args.tests, terminal)?;
     let mut plans = checked.with_gates(&args.tests.filter, terminal)?;
-    let all = environment.iter().cloned().collect();
+    let vars = variables::read(&args.variables, environment.clone(), terminal)?;
     for plan in &mut plans {
-        let configs = stores::configs(plan, (&checked.read.beside, &args.stores), &all);
+        let configs = stores::configs(plan, (&checked.read.beside, &args.stores), &vars);
         let configs = configs.and_then(|configs| match configs.is_empty() {
             false => Ok(configs),
             true => Err(format!(
@@ -54,7 +54,6 @@ pub(crate) async fn check(
         plan.query(configs);
         plan.judge_trace(id);
     }
-    let vars = variables::read(&args.variables, environment.clone(), terminal)?;
     let session = open(environment, world, terminal).await?;
     let checked = session.check_stores(plans.iter().map(|plan| &**plan)).await;
     checked.map_err(|error| terminal.refuse(&error))?;
@@ -163,8 +162,9 @@ pub(crate) async fn test(
         ));
         return Ok(Exit::Passed);
     }
-    let all = environment.iter().cloned().collect();
-    let config = stores::config(file, store, &all).map_err(|mistake| refuse(&mistake, terminal))?;
+    let vars = variables::read(&args.variables, environment.clone(), terminal)?;
+    let config =
+        stores::config(file, store, &vars).map_err(|mistake| refuse(&mistake, terminal))?;
     let unknown = TraceId::from_random(world.random());
     let steps = StoreDialer::new(&environment, None).probe(&config, unknown, world.now()).await;
     let mut exit = Exit::Passed;

@@ -4,26 +4,25 @@
 //! whose spans come by OTLP is not queried: the receiver has its spans.
 
 use std::{
-    collections::BTreeMap,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
 };
 
-use lang::{Plan, StoreInputs, TraceStore};
+use lang::{Plan, StoreInputs, TraceStore, Vars};
 use model::StoreConfig;
 
 use crate::{beside::Beside, discovery::Item, exit::Exit, terminal::Terminal};
 
-/// The environment and the folder of a document.
+/// The variables of a command, and the folder of a document.
 struct Inputs<'a> {
-    environment: &'a BTreeMap<String, String>,
+    vars: &'a Vars,
     folder: &'a Path,
 }
 
 impl StoreInputs for Inputs<'_> {
-    fn variable(&self, name: &str) -> Option<String> {
-        self.environment.get(name).cloned()
+    fn vars(&self) -> &Vars {
+        self.vars
     }
 
     fn file(&self, path: &str) -> Result<String, String> {
@@ -36,7 +35,7 @@ impl StoreInputs for Inputs<'_> {
 pub(crate) fn apply(
     items: &mut [Item],
     (beside, named): (&Beside, &[String]),
-    environment: &BTreeMap<String, String>,
+    vars: &Vars,
     terminal: &Terminal,
 ) -> Result<(), Exit> {
     let mut mistakes: Vec<String> = Vec::new();
@@ -44,7 +43,7 @@ pub(crate) fn apply(
         if test.plan.skip_trace_collection() {
             continue;
         }
-        match configs(&test.plan, (beside, named), environment) {
+        match configs(&test.plan, (beside, named), vars) {
             Ok(stores) if stores.is_empty() => {}
             Ok(stores) => Arc::make_mut(&mut test.plan).query(stores),
             // Tests that name the same store have the same mistake.
@@ -62,11 +61,11 @@ pub(crate) fn apply(
 pub(crate) fn configs(
     plan: &Plan,
     stores: (&Beside, &[String]),
-    environment: &BTreeMap<String, String>,
+    vars: &Vars,
 ) -> Result<Vec<StoreConfig>, String> {
     let mut configs: Vec<StoreConfig> = Vec::new();
     for (file, store) in meant(plan, stores)? {
-        let config = config(file, store, environment)?;
+        let config = config(file, store, vars)?;
         // A store that is named twice is queried once.
         if !configs.contains(&config) {
             configs.push(config);
@@ -110,13 +109,9 @@ pub(crate) fn by_name<'a>(
 }
 
 /// Returns how a store is queried.
-pub(crate) fn config(
-    file: &Path,
-    store: &TraceStore,
-    environment: &BTreeMap<String, String>,
-) -> Result<StoreConfig, String> {
+pub(crate) fn config(file: &Path, store: &TraceStore, vars: &Vars) -> Result<StoreConfig, String> {
     let folder = file.parent().unwrap_or(Path::new(""));
-    store.config(&Inputs { environment, folder }).map_err(|reason| {
+    store.config(&Inputs { vars, folder }).map_err(|reason| {
         format!("the trace store `{}` in `{}`: {reason}", store.key(), file.display())
     })
 }

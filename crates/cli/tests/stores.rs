@@ -12,14 +12,20 @@ use std::{
     env, fs,
     io::{BufRead, BufReader, Read, Write},
     net::TcpStream,
+    path::Path,
     process::{Child, Command, Output, Stdio},
     time::Duration,
 };
 
 use anyhow::{Context, Result, ensure};
-use bench::parts::free_port;
+use bench::parts::{Api, Database, Server, answer, free_port};
+use reqwest::Method;
+use serde_json::json;
 use tempfile::TempDir;
 use tokio::time::Instant;
+
+/// The key of stored secrets.
+const SECRETS_KEY: &str = "2026:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f";
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
@@ -185,4 +191,52 @@ fn send(shop: &Shop) -> Result<(u16, String)> {
     stream.read_to_string(&mut answer)?;
     let status = answer.split_whitespace().nth(1).context("a status")?;
     Ok((status.parse()?, id))
+}
+
+/// A server queries the stores that its operator allows, with the secrets of the run, and shows the way to them.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_server_queries_the_store_that_a_test_names() -> Result<()> {
+    let variables = ["QUALITYTRACE_TEST_JAEGER", "QUALITYTRACE_TEST_JAEGER_OTLP"];
+    let Some([query, otlp]) = installed(variables) else { return Ok(()) };
+    let shop = Shop::open(&format!("http://{otlp}"), None)?;
+    let database = Database::create("stores").await?;
+    for (rule, verdict) in [("allow", "passed"), ("deny", "inconclusive")] {
+        let data = TempDir::new()?;
+        let configuration = format!(
+            "{}\nserver: {{dataDirectory: '{}', stores: {{networks: {{{rule}: [loopback]}}}}}}\nsecrets: {{keys: ['{SECRETS_KEY}']}}\n",
+            database.section()?,
+            data.path().display(),
+        );
+        let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
+        let api = Api::new(&server.api)?;
+        api.apply(&format!(
+            "type: VariableSet\nspec: {{id: keys, name: keys, values: [{{key: TOKEN, value: s3cret-word, type: secret}}]}}\n---\ntype: \
+             TraceStore\nspec:\n  id: prod\n  name: prod\n  type: jaeger\n  jaeger: {{endpoint: '{query}', headers: {{authorization: \
+             'Bearer ${{var:TOKEN}}'}}}}\n---\ntype: Test\nspec:\n  id: listing\n  name: listing\n  store: prod\n  trigger: {{type: http, \
+             httpRequest: {{url: 'http://{}/products'}}}}\n  trace:\n    - count(span[service = \"gateway\"]) = 2\n    - no \
+             span[status = \"error\"]\n",
+            shop.address
+        ))
+        .await?;
+        let run = api.start("listing", &json!({"variableSets": ["keys"]})).await?;
+        let run = api.ended(&run, Duration::from_secs(40)).await?;
+        ensure!(run["verdict"] == verdict, "{run:#}");
+        let probe = api.request(Method::POST, "/api/v1/trace-stores/prod/probe?variableSet=keys");
+        let (status, probe) = answer(probe).await?;
+        ensure!(status == 200 && probe["ok"] == (rule == "allow"), "{probe:#}");
+        let text = format!("{run}{probe}");
+        ensure!(!text.contains("s3cret"), "{text}");
+        match rule {
+            "allow" => {
+                ensure!(run["outcome"]["settlement"]["stores"][0]["store"] == "prod", "{run:#}");
+            }
+            _ => ensure!(text.contains("server.stores.networks.deny"), "{text}"),
+        }
+        // Without the variable set the document cannot be filled in.
+        let run = api.start("listing", &json!({})).await?;
+        let run = api.ended(&run, Duration::from_secs(40)).await?.to_string();
+        ensure!(run.contains("`${var:TOKEN}` has no value here"), "{run}");
+        ensure!(server.terminate().await? == Some(0), "it ended in order");
+    }
+    database.remove().await
 }

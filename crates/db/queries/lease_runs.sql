@@ -89,6 +89,9 @@ select taken.id as "id!", taken.project as "project!", epoch as "epoch!", stalls
          and document_versions.version = documents.version
      where documents.project = taken.project and documents.kind in ('analyzer', 'qualityGate')
          and documents.id = 'current' and not documents.deleted) as gates,
+    exists (select from documents
+     where documents.project = taken.project and documents.kind = 'traceStore'
+         and not documents.deleted) as "has_stores!",
     taken.test_id as "test_id!", test_versions.version, name, document, file
 from taken
 join tests on tests.project = taken.project and tests.id = taken.test_id

@@ -31,9 +31,18 @@ impl Db {
         Ok(LearnedProfile {
             services: services.into_iter().map(|row| (row.service, row.learned.0)).collect(),
             tests: tests.into_iter().map(|row| (row.test_id, row.learned.0)).collect(),
-            // No run of a server queries a store.
-            ..LearnedProfile::default()
+            stores: self.learned_stores(project).await?,
         })
+    }
+
+    /// Returns the learned profiles of runs that query trace stores.
+    pub async fn learned_stores(
+        &self,
+        project: &Project,
+    ) -> Result<BTreeMap<String, LearnedProfile>, DbError> {
+        let connection = self.pool.acquire().await;
+        let mut connection = connection.map_err(|error| self.error(error))?;
+        stores(&mut connection, project).await.map_err(|error| self.error(error))
     }
 
     /// Merges observations of runs, in the order in which the runs ended; at most as many services as [`LearnedProfile`] holds.
@@ -73,6 +82,17 @@ impl Db {
             )
             .execute(&mut *transaction)
             .await?;
+            let (stores, learned) = changed(&before.stores, &after.stores);
+            sqlx::query!(
+                "insert into learned_stores (project, store, learned)
+                 select $1, store, learned::json from unnest($2::text[], $3::text[]) as new (store, learned)
+                 on conflict (project, store) do update set learned = excluded.learned",
+                project.as_str(),
+                &stores,
+                &learned,
+            )
+            .execute(&mut *transaction)
+            .await?;
             transaction.commit().await
         };
         learning.await.map_err(|error| self.error(error))
@@ -98,13 +118,31 @@ async fn known(
         project.as_str(),
         &names,
     )
-    .fetch_all(connection)
+    .fetch_all(&mut *connection)
     .await?;
+    let stores = match seen.iter().all(|seen| seen.stores.is_empty()) {
+        true => BTreeMap::new(),
+        false => stores(connection, project).await?,
+    };
     Ok(LearnedProfile {
         services: services.into_iter().map(|row| (row.service, parsed(&row.learned))).collect(),
         tests: tests.into_iter().map(|row| (row.test_id, parsed(&row.learned))).collect(),
-        ..LearnedProfile::default()
+        stores,
     })
+}
+
+/// Returns the learned profiles of runs that query trace stores.
+async fn stores(
+    connection: &mut PgConnection,
+    project: &Project,
+) -> Result<BTreeMap<String, LearnedProfile>, sqlx::Error> {
+    let rows = sqlx::query!(
+        "select store, learned::text as \"learned!\" from learned_stores where project = $1",
+        project.as_str(),
+    )
+    .fetch_all(connection)
+    .await?;
+    Ok(rows.into_iter().map(|row| (row.store, parsed(&row.learned))).collect())
 }
 
 /// Parses a stored value. An unreadable one counts as empty, and is learned again.

@@ -92,6 +92,8 @@ pub struct RunLease {
     pub settle_profiles: BTreeMap<String, String>,
     /// The analyzer and the quality gate of the project that apply to runs, by their kinds.
     pub gates: BTreeMap<String, String>,
+    /// Whether the project has trace stores.
+    pub has_stores: bool,
 }
 
 /// A leased run that cannot be read.
@@ -131,6 +133,7 @@ struct LeaseRow {
     suite: Option<String>,
     settle_profiles: Option<String>,
     gates: Option<String>,
+    has_stores: bool,
     test_id: String,
     version: i32,
     name: String,
@@ -224,6 +227,7 @@ impl LeaseRow {
             suite: self.suite,
             settle_profiles: parsed(run_id, self.settle_profiles)?.unwrap_or_default(),
             gates: parsed(run_id, self.gates)?.unwrap_or_default(),
+            has_stores: self.has_stores,
         })
     }
 }

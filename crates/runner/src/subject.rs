@@ -74,14 +74,16 @@ impl Subject {
                 settlement.unsettled.push(doubt);
             }
         };
-        if ports.has_lost_spans(trace.id()) {
+        // A trace that only a store shows does not depend on the spans that are pushed here.
+        let is_pushed = gathering.is_pushed();
+        if is_pushed && ports.has_lost_spans(trace.id()) {
             add(settlement, SpansLost);
         }
         // A verdict that the present spans decided depends on nothing else.
         if settlement.unsettled.contains(&NotWaited) {
             return Ok(());
         }
-        let others = ports.other_servers().await?;
+        let others = if is_pushed { ports.other_servers().await? } else { Vec::new() };
         if !others.is_empty() {
             add(settlement, OtherServers(others));
         }

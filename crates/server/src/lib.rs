@@ -27,6 +27,7 @@ use db::Db;
 use drivers::{
     connections, receiver,
     shares::Shares,
+    store::StoreDialer,
     trigger::{self, Triggers},
 };
 use model::World;
@@ -59,7 +60,10 @@ use http::tls::TlsAcceptor;
 use ingest::interests::Interests;
 use startup::DbStartup;
 use telemetry::{calls::Watch, own_endpoint::refuse_own_endpoints};
-use worker::state::{RunState, Worker};
+use worker::{
+    state::{RunState, Worker},
+    stores::StoreSet,
+};
 
 /// The minimum number of threads for computations.
 const COMPUTE_MIN: usize = 4;
@@ -94,6 +98,7 @@ pub async fn start(
     let (otlp, provided) = provided(&config)?;
     let (db, calm_db) = database::pools(&config, world, &work)?;
     let (triggers, pool) = (strangers(&config), pool(&work));
+    let stores = Arc::new(stores(&config));
     let (access, proxies, gate) = access(&config, &calm_db, world);
     let Config { telemetry: exporters, listen, workers, ids, retention, limits, .. } = config;
     // The external trace ids that runs wait for.
@@ -133,6 +138,7 @@ pub async fn start(
         readers: Shares::new(http::app::TRACE_READS_MAX),
         writers: Shares::new(http::app::DOCUMENT_WRITES_MAX),
         pool: pool.clone(),
+        stores: Arc::clone(&stores),
         otlp,
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),
     };
@@ -156,6 +162,7 @@ pub async fn start(
         logs,
         witness: receiver.witness(),
         triggers,
+        stores,
         watch,
         world,
         shared: RunState::default(),
@@ -222,13 +229,22 @@ fn strangers(config: &Config) -> Triggers {
         programs: config.triggers.exec_allowed.iter().map(PathBuf::from).collect(),
         variables: config.triggers.exec_env.clone(),
     };
-    let is_own = config.access.mode == Mode::Off && beyond(config.listen).is_none();
     Triggers::new(trigger::TriggerConfig {
         limits: trigger::TriggerLimits::default(),
         environment: Vec::new(),
         commands: trigger::Commands::Listed(listed),
-        networks: Some(config.triggers.networks(is_own)),
+        networks: Some(config.triggers.networks.networks(is_own(config))),
     })
+}
+
+/// Returns the trace stores that runs query: like triggers, they reach only what the operator allows, and see no environment.
+fn stores(config: &Config) -> StoreSet {
+    StoreSet::new(StoreDialer::new(&[], Some(config.stores.networks(is_own(config)))))
+}
+
+/// Whether only programs on this machine can send requests, and all have one owner.
+fn is_own(config: &Config) -> bool {
+    config.access.mode == Mode::Off && beyond(config.listen).is_none()
 }
 
 /// Returns the endpoint to which a Collector sends to reach this server, and the provisioned documents.

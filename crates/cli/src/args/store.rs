@@ -2,6 +2,8 @@
 
 use std::path::PathBuf;
 
+use super::shared::Variables;
+
 /// The trace stores of files and folders
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum StoreCommand {
@@ -19,4 +21,6 @@ pub(crate) struct StoreTest {
     /// Files, and folders with files that end in .yaml or .yml [default: the folder `qualitytrace`]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(crate) variables: Variables,
 }

@@ -136,14 +136,13 @@ impl Rounds<'_> {
         let Self { args, world, terminal, .. } = *self;
         let (mut items, beside) = items(args, terminal)?;
         discovery::hold(&mut items, &beside, terminal)?;
-        let stores = (&beside, &args.system.stores[..]);
-        stores::apply(&mut items, stores, &self.environment, terminal)?;
         // A shard may be empty, which was printed.
         if items.is_empty() {
             return Ok(Exit::Passed);
         }
         let environment = self.environment.clone().into_iter().collect();
         let vars = variables::read(&args.variables, environment, terminal)?;
+        stores::apply(&mut items, (&beside, &args.system.stores), &vars, terminal)?;
         let session = match &self.session {
             Some(session) => Arc::clone(session),
             None => {

@@ -43,15 +43,16 @@ impl TraceStore {
         if let Some(refusal) = self.store.refusal() {
             return Some(Diagnostic::warning(text, self.head, refusal));
         }
-        if !self.is_queried() || (self.can_be_queried() && !is_server) {
+        if is_server && self.store.names_file() {
+            let message = "a server reads no file that a document names: its `tls.settings` cannot be used there";
+            return Some(Diagnostic::warning(text, self.head, message));
+        }
+        if !self.is_queried() || self.can_be_queried() {
             return None;
         }
-        let message = match self.can_be_queried() {
-            true => "a server does not query trace stores: spans come by OTLP".to_owned(),
-            false => format!(
-                "a trace store of type `{kind}` is not queried by this version: spans come by OTLP"
-            ),
-        };
+        let message = format!(
+            "a trace store of type `{kind}` is not queried by this version: spans come by OTLP"
+        );
         let name = self.name.as_deref().unwrap_or(kind);
         let help = format!(
             "have the Collector that feeds `{name}` send here too; beside what it has, its configuration needs"

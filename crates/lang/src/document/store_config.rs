@@ -1,9 +1,11 @@
 //! How to query a trace store, from its document.
 //!
-//! Values of the environment and files come from the caller. What a document demands and no query honours is refused by name.
+//! Values of variables and files come from the caller. What a document demands and no query honours is refused by name.
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use model::{Identity, Secret, StoreConfig, Tls, Verify};
+
+use crate::{syntax::ast::VariableScope, vars::Vars};
 
 use super::trace_store::{
     ClickHouse, Client, GrpcClient, HttpClient, SearchClient, Store, StoreTls, TraceStore,
@@ -11,8 +13,8 @@ use super::trace_store::{
 
 /// What the configuration of a store is completed with.
 pub trait StoreInputs {
-    /// Returns the value of `${env:NAME}`.
-    fn variable(&self, name: &str) -> Option<String>;
+    /// Returns the values of `${var:NAME}` and `${env:NAME}`.
+    fn vars(&self) -> &Vars;
 
     /// Returns the content of a file, or why it cannot be read.
     fn file(&self, path: &str) -> Result<String, String>;
@@ -117,6 +119,20 @@ impl Store {
             }
             _ => None,
         }
+    }
+
+    /// Whether it names files for TLS.
+    pub(super) fn names_file(&self) -> bool {
+        let tls = match self {
+            Self::Jaeger(GrpcClient { tls, .. })
+            | Self::Tempo(
+                Client::Http(HttpClient { tls, .. }) | Client::Grpc(GrpcClient { tls, .. }),
+            )
+            | Self::Zipkin(HttpClient { tls, .. })
+            | Self::ClickHouse(ClickHouse { client: HttpClient { tls, .. }, .. }) => tls,
+            _ => return false,
+        };
+        [&tls.ca_file, &tls.cert_file, &tls.key_file].into_iter().any(Option::is_some)
     }
 
     fn reach(&self, inputs: &dyn StoreInputs) -> Result<Option<Reach>, String> {
@@ -234,18 +250,27 @@ fn tls_of(tls: &StoreTls, inputs: &dyn StoreInputs) -> Result<Tls, String> {
     Ok(Tls { verify, identity, server_name: tls.server_name.clone() })
 }
 
-/// Fills in every `${env:NAME}` of a text.
+/// Fills in every `${env:NAME}` and `${var:NAME}` of a text.
 fn fill(text: &str, inputs: &dyn StoreInputs) -> Result<String, String> {
-    const OPENING: &str = "${env:";
     let (mut filled, mut rest) = (String::new(), text);
-    while let Some((before, behind)) = rest.split_once(OPENING) {
+    while let Some((at, scope)) = next_variable(rest) {
+        let (before, behind) = (&rest[..at], &rest[at + scope.len()..]);
         let (name, behind) =
-            behind.split_once('}').ok_or_else(|| "a `${env:` has no `}`".to_owned())?;
-        let value = inputs.variable(name.trim());
+            behind.split_once('}').ok_or_else(|| format!("a `{scope}` has no `}}`"))?;
+        let read = if scope == ENVIRONMENT { VariableScope::Env } else { VariableScope::Var };
+        let value = inputs.vars().get(read, name.trim());
         filled.push_str(before);
-        filled.push_str(&value.ok_or_else(|| format!("`${{env:{name}}}` has no value here"))?);
+        filled.push_str(value.ok_or_else(|| format!("`{scope}{name}}}` has no value here"))?);
         rest = behind;
     }
     filled.push_str(rest);
     Ok(filled)
+}
+
+const ENVIRONMENT: &str = "${env:";
+const VARIABLE: &str = "${var:";
+
+/// Returns where the next variable begins, and how.
+fn next_variable(text: &str) -> Option<(usize, &'static str)> {
+    [ENVIRONMENT, VARIABLE].into_iter().filter_map(|scope| Some((text.find(scope)?, scope))).min()
 }

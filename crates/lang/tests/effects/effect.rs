@@ -63,11 +63,11 @@ pub(crate) fn told(text: &str) -> String {
 }
 
 /// An environment in which every variable and every file has its name as its content.
-struct NamedInputs;
+struct NamedInputs(Vars);
 
 impl StoreInputs for NamedInputs {
-    fn variable(&self, name: &str) -> Option<String> {
-        Some(name.to_owned())
+    fn vars(&self) -> &Vars {
+        &self.0
     }
 
     fn file(&self, path: &str) -> Result<String, String> {
@@ -77,7 +77,7 @@ impl StoreInputs for NamedInputs {
 
 /// Renders how a store is queried, and whether it is the default.
 fn of_store(store: &TraceStore) -> String {
-    let config = store.config(&NamedInputs);
+    let config = store.config(&NamedInputs(Vars::default()));
     let secrets = config.as_ref().map_or_else(
         |_| Vec::new(),
         |config| {

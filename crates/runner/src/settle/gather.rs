@@ -136,6 +136,11 @@ impl TraceBuffer {
         self.sources = sources.iter().map(uncovered).collect();
     }
 
+    /// Whether spans of the trace are pushed here: some were, or no source is queried.
+    pub(crate) fn is_pushed(&self) -> bool {
+        self.sources.is_empty() || self.origins.values().any(Option::is_none)
+    }
+
     /// Returns the time up to which absence is known in all sources. For pushed spans it is now.
     pub(crate) fn watermark(&self) -> Timestamp {
         let now = self.clock.now();

@@ -14,7 +14,7 @@ use axum::{
 };
 use db::{ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredVersion};
 use lang::StorableDocument;
-use model::{DocumentKind, Fault, Project, TestId, Timestamp};
+use model::{DocumentKind, Fault, Project, Role, TestId, Timestamp};
 use serde::{Deserialize, Serialize};
 use source::{Colour, Diagnostic, Text};
 use utoipa::{IntoParams, ToSchema};
@@ -333,7 +333,21 @@ async fn keep(
     kept: Vec<StorableDocument>,
     (project, file, expected): (&Project, &str, Precondition),
 ) -> Result<Vec<Change>, Problem> {
-    let RequestContext { app, context, .. } = heard;
+    let RequestContext { app, context, caller, .. } = heard;
+    // A server sends queries to its address, with the secrets of the project.
+    if caller.role < Role::Admin
+        && let Some(store) = kept.iter().find(|one| one.kind == DocumentKind::TraceStore)
+    {
+        let detail = format!(
+            "`{}` has the role `{}`: the {} `{}` needs `{}`",
+            caller.name,
+            caller.role,
+            store.kind,
+            store.id,
+            Role::Admin
+        );
+        return Err(Problem::new(Fault::Denied, detail));
+    }
     let _place = app.writers.acquire(project).await;
     let mut new = Vec::with_capacity(kept.len());
     for one in kept {

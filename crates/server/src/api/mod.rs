@@ -14,6 +14,7 @@ mod login;
 mod login_audit;
 mod openapi;
 mod page;
+mod probe;
 mod reports;
 mod runs;
 mod sessions;
@@ -46,6 +47,7 @@ fn operations() -> OpenApiRouter<App> {
     OpenApiRouter::new()
         .merge(tests::routes())
         .merge(documents::routes())
+        .merge(probe::routes())
         .merge(runs::routes())
         .merge(events::routes())
         .merge(reports::routes())

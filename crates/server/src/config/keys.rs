@@ -43,6 +43,8 @@ pub const KEYS: &[Key] = &[
     Key::new("server.triggers.exec.env", Kind::List, "", "Variables that a test may set for such a program, by name; none without it."),
     Key::new("server.triggers.networks.allow", Kind::List, "", "What triggers may reach: networks such as `10.0.0.0/8`, `public`, `private`, `loopback`. Without it `public`; everything where the server listens on loopback only and `server.auth.mode` is `off`; never where clouds give credentials."),
     Key::new("server.triggers.networks.deny", Kind::List, "", "Networks that triggers may not reach, whatever else is said."),
+    Key::new("server.stores.networks.allow", Kind::List, "", "What runs may reach to query trace stores: networks such as `10.0.0.0/8`, `public`, `private`, `loopback`. Without it `public`; everything where the server listens on loopback only and `server.auth.mode` is `off`; never where clouds give credentials."),
+    Key::new("server.stores.networks.deny", Kind::List, "", "Networks that runs may not reach to query trace stores, whatever else is said."),
     Key::new("server.limits.bodyBytes", Kind::Size, "1MiB", "Bytes of a request's body."),
     Key::new("server.limits.requestsPerSecond", Kind::Integer { min: 1, max: 1_000_000 }, "200", "Requests a second of one caller."),
     Key::new("server.limits.projectRequestsPerSecond", Kind::Integer { min: 1, max: 1_000_000 }, "400", "Requests a second of all callers of one project."),

@@ -31,7 +31,7 @@ pub use access::{AccessConfig, Mode, OidcConfig, Role};
 pub use bounds::{Limits, Retention, Workers};
 pub use key_rings::{Ids, SecretKey, Secrets};
 pub use keys::{KEYS, schema};
-pub use reach::{Network, Triggers};
+pub use reach::{Network, NetworkRules, Triggers};
 pub use telemetry::config::Environment;
 pub use tls::{CertificateFiles, OtlpTls, Tls};
 
@@ -155,6 +155,8 @@ pub struct Config {
     pub secrets: Secrets,
     /// The targets that tests of other people may reach.
     pub triggers: Triggers,
+    /// The networks that runs may reach to query trace stores.
+    pub stores: NetworkRules,
     /// The log on stderr.
     pub log: Log,
     /// The documents that are applied at every start: a file, or a folder of them.
@@ -333,6 +335,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
         ids: key_rings::ids(root.section("ids")),
         secrets: key_rings::secrets(root.section("secrets")),
         triggers: reach::read(server.section("triggers")),
+        stores: reach::stores(server.section("stores")),
         log: log(root.section("log")),
         provisioning: server.string("provisioning").map(PathBuf::from),
         data_directory,

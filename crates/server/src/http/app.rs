@@ -15,6 +15,7 @@ use crate::{
     live::followers::Followers,
     startup::DbStartup,
     telemetry::calls::Watch,
+    worker::stores::StoreSet,
 };
 
 /// The state that every handler shares.
@@ -47,6 +48,8 @@ pub(crate) struct App {
     pub(crate) writers: Shares<Project>,
     /// The thread pool for long computations.
     pub(crate) pool: Pool,
+    /// The trace stores that runs query.
+    pub(crate) stores: Arc<StoreSet>,
     /// The endpoint to which a Collector sends to reach this server.
     pub(crate) otlp: Arc<str>,
 }

@@ -12,7 +12,7 @@ use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 
 use super::{app::App, problem::Problem};
-use crate::telemetry::traceparent::TraceParent;
+use crate::{access::Caller, telemetry::traceparent::TraceParent};
 
 /// How long a body may take to arrive.
 const BODY_MAX: Duration = Duration::from_secs(15);
@@ -23,10 +23,11 @@ pub(crate) struct QueryParams<T>(pub(crate) T);
 /// The only id in a path.
 pub(crate) struct PathId<T>(pub(crate) T);
 
-/// The context of a document handler: the application state, the trace context, and the request headers.
+/// The context of a document handler: the application state, the trace context, the caller, and the request headers.
 pub(crate) struct RequestContext {
     pub(crate) app: App,
     pub(crate) context: TraceParent,
+    pub(crate) caller: Caller,
     pub(crate) headers: HeaderMap,
 }
 
@@ -78,11 +79,13 @@ impl FromRequestParts<App> for RequestContext {
     type Rejection = Problem;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, Problem> {
-        // The middleware `observe` runs before every route.
+        // The middlewares that observe and authenticate run before every route.
         let context = parts.extensions.get::<TraceParent>().copied();
-        let context =
-            context.ok_or_else(|| Problem::new(Fault::Internal, "the request has no context"))?;
-        Ok(Self { app: app.clone(), context, headers: parts.headers.clone() })
+        let caller = parts.extensions.get::<Caller>().cloned();
+        let (context, caller) = context
+            .zip(caller)
+            .ok_or_else(|| Problem::new(Fault::Internal, "the request has no context"))?;
+        Ok(Self { app: app.clone(), context, caller, headers: parts.headers.clone() })
     }
 }
 

@@ -13,5 +13,6 @@ mod run;
 pub(crate) mod scheduler;
 mod slots;
 pub(crate) mod state;
+pub(crate) mod stores;
 pub(crate) mod suites;
 pub(crate) mod variables;

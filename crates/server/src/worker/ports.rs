@@ -11,6 +11,7 @@ use db::{Db, DbError, RunLease};
 use drivers::{
     arrivals::{Arrival, Arrivals},
     receiver::ReceiverSnapshot,
+    store::{StoreClient, poll},
     trigger::AnswerHold,
 };
 use lang::Secrets;
@@ -61,6 +62,8 @@ pub(super) struct WorkerPorts<'a> {
     listening: Mutex<SpanSources>,
     /// The secrets to mask in a response, once the variables are known.
     secrets: OnceLock<Secrets>,
+    /// The trace stores to query, once they are known.
+    stores: OnceLock<Vec<Arc<StoreClient>>>,
     /// The number of unreadable exports when the run began.
     unread_before: u64,
     unread_logs_before: u64,
@@ -93,6 +96,12 @@ impl<'a> WorkerPorts<'a> {
         let _known = self.secrets.set(secrets);
     }
 
+    /// Sets the trace stores to query.
+    pub(super) fn query(&self, stores: Vec<Arc<StoreClient>>) {
+        // They are read once, like the variables.
+        let _known = self.stores.set(stores);
+    }
+
     /// Returns the ports of a run under its lease, in the state in which it was leased.
     pub(super) fn new(
         worker: &'a Worker,
@@ -111,6 +120,7 @@ impl<'a> WorkerPorts<'a> {
             attempt: Mutex::default(),
             linger: Mutex::new(Linger { verdict: *provisional, since: None }),
             secrets: OnceLock::new(),
+            stores: OnceLock::new(),
             listening: Mutex::default(),
             unread_before: worker.unread.spans.of(project),
             unread_logs_before: worker.unread.logs.of(project),
@@ -284,7 +294,11 @@ impl Ports for WorkerPorts<'_> {
             }
         };
         self.listening().pumps.spawn(pump);
-        Arrivals::new(receiver)
+        let mut arrivals = Arrivals::new(receiver);
+        for store in self.stores.get().into_iter().flatten() {
+            poll(&mut arrivals, Arc::clone(store), trace);
+        }
+        arrivals
     }
 
     fn logs(&self, trace: TraceId) -> u64 {

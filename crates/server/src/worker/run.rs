@@ -17,10 +17,12 @@ use super::{
     ports::{self, WorkerPorts},
     slots::Slot,
     state::{LeasedRun, Worker},
+    stores::{StoreDocuments, StoresError},
 };
 use crate::{
     subjects,
     telemetry::{
+        call::Call,
         events,
         spans::{self, RunSpan, RunTrace, send_run},
     },
@@ -165,6 +167,11 @@ async fn judged(
             Err(error) => return Ok(RunEnd::Open(error.to_string())),
         };
     ports.hide(Secrets::of(&vars));
+    let learned = match stores(worker, taken, (plan, &vars), ports).await {
+        Ok(learned) => learned,
+        Err(error) if error.fault().is_transient() => return Err(LeaseLost(error.to_string())),
+        Err(error) => return Ok(RunEnd::Open(error.to_string())),
+    };
     let progress = match ports.progress(taken).await {
         Ok(progress) => progress,
         Err(error @ DbError::Fenced { .. }) => return Err(ports::lost(&error)),
@@ -181,7 +188,7 @@ async fn judged(
         files: &Files::default(),
         progress,
         limits: Limits::default(),
-        learned: &taken.learned,
+        learned: &learned,
         started: None,
         timeout: Some(timeout.saturating_sub(spent.unwrap_or_default())),
     };
@@ -198,6 +205,30 @@ async fn judged(
             Ok(RunEnd::Open(error.to_string()))
         }
     }
+}
+
+/// Lets the run query its trace stores, and returns the learned profile with what is known of them.
+async fn stores(
+    worker: &Worker,
+    taken: &RunLease,
+    (plan, vars): (&Plan, &Vars),
+    ports: &WorkerPorts<'_>,
+) -> Result<LearnedProfile, StoresError> {
+    let mut learned = taken.learned.clone();
+    let is_needed = taken.has_stores || !plan.stores().is_empty();
+    if !is_needed || plan.skip_trace_collection() {
+        return Ok(learned);
+    }
+    let Worker { db, watch, .. } = worker;
+    let (project, within) = (&taken.project, ports.trace().step(Step::Resolve));
+    let documents = StoreDocuments { db, project, watch: (watch, within) };
+    let stores = worker.stores.of(plan, documents, vars).await?;
+    if !stores.is_empty() {
+        let known = db.learned_stores(project);
+        learned.stores = watch.db(within, Call("SELECT", "learned_stores"), known).await?;
+    }
+    ports.query(stores);
+    Ok(learned)
 }
 
 /// Stores the secret outputs of a step for the steps that need them: the outcome has `***` in their place.
@@ -270,12 +301,6 @@ fn compile(taken: &RunLease) -> Result<Plan, String> {
         let picture = source::draw(&diagnostics, source::Colour::Never);
         format!("the test as it is kept does not compile any more; apply it again\n{picture}")
     })?;
-    if let Some(store) = plan.stores().first() {
-        return Err(format!(
-            "the test names the trace store `{store}`, and a server does not query trace stores: run the test by `qualitytrace \
-             run` without `--server`, or take `store` out and let the spans come by OTLP"
-        ));
-    }
     if let Some(profile) = settle_profile(taken, &plan)? {
         plan.wait_as(&profile);
     }

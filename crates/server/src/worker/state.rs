@@ -16,6 +16,7 @@ use super::{
     active_runs::ActiveRuns,
     learning::LearnedQueue,
     slots::{Slot, Slots},
+    stores::StoreSet,
 };
 use crate::{
     config,
@@ -48,6 +49,7 @@ pub(crate) struct Worker {
     /// The counts of the receiver, for runs with an incomplete trace.
     pub(crate) witness: ReceiverStats,
     pub(crate) triggers: Triggers,
+    pub(crate) stores: Arc<StoreSet>,
     pub(crate) watch: Watch,
     pub(crate) world: World,
     pub(crate) shared: RunState,
