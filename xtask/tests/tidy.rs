@@ -82,6 +82,18 @@ const WIRE_PLACES: &[&str] = &[
     "crates/bench/",
 ];
 
+/// The types of trace stores, as documents name them; `jaeger` is the name of a propagation format too.
+const STORES: &[&str] = &["tempo", "opensearch", "elasticsearch", "clickhouse", "zipkin"];
+
+/// The places whose code may name a trace store: its driver, its document, and the part that tests run against.
+const STORE_PLACES: &[&str] = &[
+    "crates/drivers/src/store/",
+    "crates/lang/src/document/",
+    "crates/lang/src/schema/",
+    "xtask/src/services",
+    "xtask/src/ci.rs",
+];
+
 /// Crates for any program: none of their files names the product, except in the names of these packages.
 const LIBRARIES: &[&str] =
     &["qualitytrace-source", "qualitytrace-journal", "qualitytrace-net", "qualitytrace-telemetry"];
@@ -177,6 +189,11 @@ fn each_foreign_world_has_its_owners() {
 #[test]
 fn only_one_library_and_the_listeners_speak_http() {
     check(guards::wire);
+}
+
+#[test]
+fn a_trace_store_is_named_only_where_it_is_driven() {
+    check(guards::stores);
 }
 
 #[test]

@@ -153,7 +153,17 @@ mod tests {
             (
                 "type: TraceStore\nspec: {name: prod, type: jaeger, jaeger: {endpoint: a}}\n",
                 "prod",
-                "a server does not query trace stores",
+                "",
+            ),
+            (
+                "type: TraceStore\nspec: {name: prod, type: zipkin, zipkin: {url: a, tls: {settings: {cAFile: b}}}}\n",
+                "prod",
+                "a server reads no file that a document names",
+            ),
+            (
+                "type: TraceStore\nspec: {name: prod, type: awsxray, awsxray: {region: a}}\n",
+                "prod",
+                "a trace store of type `awsxray` is not queried",
             ),
             ("type: TraceStore\nspec: {name: prod, type: otlp}\n", "prod", ""),
         ];

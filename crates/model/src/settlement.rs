@@ -139,6 +139,8 @@ pub enum UnsettledReason {
     ContextLost(Vec<SpanId>),
     /// The response of the system states that it does not sample this trace.
     NotSampled,
+    /// This span states that the system keeps only a share of its spans.
+    Sampled(SpanId),
     /// The last query of a trace store failed or was refused, so that its spans are not known.
     StoreUnread(StoreGap),
     /// The last answer of a trace store may not have all its spans.
@@ -204,6 +206,7 @@ impl Settlement {
             UnsettledReason::Partial => "partial",
             UnsettledReason::ContextLost(_) => "context lost",
             UnsettledReason::NotSampled => "not sampled",
+            UnsettledReason::Sampled(_) => "sampled",
             UnsettledReason::StoreUnread(_) => "store unread",
             UnsettledReason::StorePartial(_) => "store partial",
         };

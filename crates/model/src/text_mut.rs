@@ -210,7 +210,8 @@ impl Settlement {
                 | UnsettledReason::SpansLost
                 | UnsettledReason::Partial
                 | UnsettledReason::ContextLost(_)
-                | UnsettledReason::NotSampled => {}
+                | UnsettledReason::NotSampled
+                | UnsettledReason::Sampled(_) => {}
             }
         }
         said.extend(stores.iter_mut().map(|it| TextMut::Text(&mut it.store)));

@@ -46,6 +46,7 @@ fn settlement() -> Settlement {
             UnsettledReason::Partial,
             UnsettledReason::ContextLost(vec![attempt().span_id]),
             UnsettledReason::NotSampled,
+            UnsettledReason::Sampled(attempt().span_id),
             UnsettledReason::StoreUnread(gap()),
             UnsettledReason::StorePartial(gap()),
         ],

@@ -14,6 +14,7 @@ mod pool;
 mod ports;
 mod reasons;
 mod rejudge;
+mod sampled;
 mod seed;
 mod settle;
 mod started;

@@ -101,6 +101,10 @@ fn reason(unsettled: &UnsettledReason, stores: &[StoreQueries]) -> Option<String
         UnsettledReason::NotSampled => "the system answers that it does not sample this trace: let it sample what its caller \
                                   samples (`OTEL_TRACES_SAMPLER=parentbased_always_on`)"
             .to_owned(),
+        UnsettledReason::Sampled(span) => format!(
+            "the span `{span}` states that the system keeps only a share of its spans (a threshold in its trace state, a sample rate \
+             or a sampling priority): let it keep all spans of traces that are tested"
+        ),
         UnsettledReason::EdgesOpen(spans) => format!(
             "the other side of {} calls never came, the first is that of `{}`: if what is called there sends no spans, name \
              it in `settle.absent`, else find out what became of them, or raise `settle.timeout`",

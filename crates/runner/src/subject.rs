@@ -15,6 +15,7 @@ use crate::{
     plant::{Plant, is_planted},
     ports::{LeaseLost, Ports},
     reasons::{out_of_time, reasons},
+    sampled::sampled,
     settle::TraceBuffer,
     started::StartedProcesses,
 };
@@ -65,7 +66,8 @@ impl Subject {
         settlement: &mut Settlement,
     ) -> Result<(), LeaseLost> {
         use UnsettledReason::{
-            ContextLost, EdgesOpen, NoTelemetry, NotSampled, NotWaited, OtherServers, SpansLost,
+            ContextLost, EdgesOpen, NoTelemetry, NotSampled, NotWaited, OtherServers, Sampled,
+            SpansLost,
         };
         let trace = &gathering.trace;
         settlement.logs = ports.logs(trace.id());
@@ -107,6 +109,9 @@ impl Subject {
         }
         if is_dropped {
             add(settlement, NotSampled);
+        }
+        if let Some(span) = sampled(trace) {
+            add(settlement, Sampled(span));
         }
         if !lost.is_empty() {
             add(settlement, ContextLost(lost));

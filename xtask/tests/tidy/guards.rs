@@ -7,7 +7,7 @@ use std::{
 
 use crate::{
     EMPTY_NAMES, FILE_LINES_MAX, FLOORS, IMPURE_MODULES, IMPURE_WORDS, LIBRARIES, OWNERS, PRODUCT,
-    PURE, WIRE, WIRE_PLACES,
+    PURE, STORE_PLACES, STORES, WIRE, WIRE_PLACES,
     code::code,
     workspace::{Crate, Source, Workspace},
 };
@@ -61,6 +61,25 @@ pub(crate) fn wire(workspace: &Workspace) -> Vec<String> {
             for name in WIRE.iter().filter(|name| words.contains(**name)) {
                 complaints.push(format!(
                     "{}: `{name}` belongs into `lib/net` or into a listener",
+                    file.path
+                ));
+            }
+        }
+    }
+    complaints
+}
+
+/// Only its driver, its document and the tests name a trace store: everything else treats all of them alike.
+pub(crate) fn stores(workspace: &Workspace) -> Vec<String> {
+    let mut complaints = Vec::new();
+    for one in &workspace.crates {
+        let sources = format!("{}/src/", one.folder);
+        let files = one.files.iter().filter(|file| file.path.starts_with(&sources));
+        for file in files.filter(|file| !STORE_PLACES.iter().any(|it| file.path.starts_with(it))) {
+            let body = file.body();
+            for store in STORES.iter().filter(|store| body.contains(&format!("\"{store}\""))) {
+                complaints.push(format!(
+                    "{}: `{store}` is a trace store: what depends on it belongs into its driver",
                     file.path
                 ));
             }

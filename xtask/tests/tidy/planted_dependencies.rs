@@ -75,6 +75,19 @@ fn a_client_of_its_own() {
 }
 
 #[test]
+fn a_store_outside_of_its_driver() {
+    let check = |path: &str, text: &str, expected: &[&str]| {
+        check(guards::stores, &[("drivers", ""), ("cli", "")], &[(path, text)], expected);
+    };
+    let names = "const KIND: &str = \"zipkin\";\n";
+    check("crates/drivers/src/store/zipkin/mod.rs", names, &[]);
+    check("crates/cli/tests/stores.rs", names, &[]);
+    check("crates/cli/src/a.rs", "// Zipkin, zipkin.\n", &[]);
+    let complaint = "crates/cli/src/a.rs: `zipkin` is a trace store: what depends on it belongs into its driver";
+    check("crates/cli/src/a.rs", names, &[complaint]);
+}
+
+#[test]
 fn an_impure_crate_on_a_pure_floor() {
     let check = |name: &str, foreign: &str, expected: &[&str]| {
         let lines = format!("[dependencies]\n{foreign} = \"1\"");

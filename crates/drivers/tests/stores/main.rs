@@ -15,6 +15,7 @@ mod faults;
 mod jaeger;
 mod page;
 mod polling;
+mod recipes;
 mod sample;
 mod tempo;
 mod zipkin;

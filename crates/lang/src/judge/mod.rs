@@ -318,6 +318,7 @@ fn reason(unsettled: &UnsettledReason) -> String {
             format!("the other sides of {} calls began traces of their own", calls.len())
         }
         UnsettledReason::NotSampled => "the system does not sample it".to_owned(),
+        UnsettledReason::Sampled(_) => "only a share of its spans is kept".to_owned(),
         UnsettledReason::StoreUnread(gap) => {
             format!("the trace store `{}` could not be read", gap.store)
         }

@@ -250,6 +250,9 @@ fn unsettled(why: &UnsettledReason) -> String {
         UnsettledReason::SpansLost => "spans may have been lost",
         UnsettledReason::Partial => "it was recorded in part",
         UnsettledReason::NotSampled => "the system does not sample it",
+        UnsettledReason::Sampled(span) => {
+            return format!("the span [{span}] states that only a share of spans is kept");
+        }
         UnsettledReason::ContextLost(calls) => {
             let number = counted(calls.len() as u64, "call");
             return format!("{number} answered in a trace of its own {}", some_ids(calls));

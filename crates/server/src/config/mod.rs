@@ -101,30 +101,9 @@ pub const FLAGS: &[&str] = &[
     "QUALITYTRACE_WATCH",
 ];
 
-/// Variables by which `cargo xtask services env` passes the addresses of servers to tests. A user who has them set wants no
-/// warning about each.
-const OF_TESTS: &[&str] = &[
-    "QUALITYTRACE_TEST_COLLECTOR_BIN",
-    "QUALITYTRACE_TEST_COLLECTOR_FILE",
-    "QUALITYTRACE_TEST_COLLECTOR_GRPC",
-    "QUALITYTRACE_TEST_COLLECTOR_HTTP",
-    "QUALITYTRACE_TEST_JAEGER",
-    "QUALITYTRACE_TEST_JAEGER_GRPC",
-    "QUALITYTRACE_TEST_JAEGER_OTLP",
-    "QUALITYTRACE_TEST_KEYCLOAK",
-    "QUALITYTRACE_TEST_PLANT",
-    "QUALITYTRACE_TEST_POSTGRES",
-    "QUALITYTRACE_TEST_POSTGRES_BIN",
-    "QUALITYTRACE_TEST_POSTGRES_PASSWORD",
-    "QUALITYTRACE_TEST_SDK_GO",
-    "QUALITYTRACE_TEST_SDK_JAVA",
-    "QUALITYTRACE_TEST_SDK_NODE",
-    "QUALITYTRACE_TEST_SCHEMATHESIS",
-    "QUALITYTRACE_TEST_TEMPO",
-    "QUALITYTRACE_TEST_TEMPO_OTLP",
-    "QUALITYTRACE_TEST_SDK_PYTHON",
-    "QUALITYTRACE_TEST_TYPESCRIPT",
-];
+/// The beginning of the variables by which `cargo xtask services env` passes the addresses of servers to tests. A user who has
+/// them set wants no warning about each.
+const OF_TESTS: &str = "QUALITYTRACE_TEST_";
 
 /// The complete configuration of a server.
 #[derive(Clone, Debug, PartialEq)]
@@ -280,7 +259,8 @@ impl Default for Listen {
 /// Parses a configuration file; the extension of its name selects the format. An empty file means the defaults.
 pub fn read(text: &Text, environment: &Environment) -> ConfigReading {
     let (root, mistakes) = source::read_one(text);
-    let taken = [FLAGS, OF_TESTS].concat();
+    let names = environment.iter().map(|(name, _)| name).filter(|name| name.starts_with(OF_TESTS));
+    let taken: Vec<_> = FLAGS.iter().copied().chain(names).collect();
     let keys = &[config::KEYS, KEYS, retired::KEYS];
     let overlay = Overlay { prefix: PREFIX, keys, environment, taken: &taken };
     let overlaid = overlay.apply(text, root);
