@@ -110,6 +110,8 @@ const STEPS: &[Step] = &[
             "prometheus",
             "jaeger",
             "tempo",
+            "opensearch",
+            "elasticsearch",
             "clickhouse",
             "zipkin",
         ],

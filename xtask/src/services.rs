@@ -17,6 +17,7 @@ mod process;
 mod prometheus;
 mod record;
 mod sdks;
+mod search;
 mod tempo;
 mod zipkin;
 
@@ -104,6 +105,8 @@ const ALL: &[Part] = &[
     Part::Service(&keycloak::Keycloak),
     Part::Service(&jaeger::Jaeger),
     Part::Service(&tempo::Tempo),
+    Part::Service(&search::OPENSEARCH),
+    Part::Service(&search::ELASTICSEARCH),
     Part::Service(&clickhouse::ClickHouse),
     Part::Service(&zipkin::Zipkin),
     Part::Programs(&sdks::SDKS),

@@ -39,6 +39,13 @@ pub enum Arrival {
         /// When the query began.
         began: Instant,
     },
+    /// A queried source is found not to keep all of spans.
+    Lacks {
+        /// The number of the source.
+        source: usize,
+        /// What it does not keep.
+        lacks: Vec<SpanDetail>,
+    },
     /// A queried source gave an answer that covers nothing.
     Gap {
         /// The number of the source.
@@ -67,7 +74,7 @@ pub struct QueriedSource {
     /// How long after its arrival at the source a span may be missing from complete answers.
     pub lag: Lag,
     /// What it does not keep of spans.
-    pub lacks: &'static [SpanDetail],
+    pub lacks: Vec<SpanDetail>,
 }
 
 /// How long after its arrival at a source a span may be missing from complete answers.
@@ -143,7 +150,7 @@ impl Arrival {
     pub fn spans(self) -> Option<Bytes> {
         match self {
             Self::Spans { bytes, .. } => Some(bytes),
-            Self::Coverage { .. } | Self::Gap { .. } => None,
+            Self::Coverage { .. } | Self::Lacks { .. } | Self::Gap { .. } => None,
         }
     }
 }
@@ -250,6 +257,11 @@ impl SourceFeed {
     /// Reports that all spans that the source had when a query began have been reported.
     pub async fn coverage(&self, began: Instant) -> Result<(), RunEnd> {
         self.send(Arrival::Coverage { source: self.source, began }).await
+    }
+
+    /// Reports what the source does not keep of spans.
+    pub async fn lacks(&self, lacks: Vec<SpanDetail>) -> Result<(), RunEnd> {
+        self.send(Arrival::Lacks { source: self.source, lacks }).await
     }
 
     /// Reports an answer that covers nothing.

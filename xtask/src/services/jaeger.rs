@@ -34,7 +34,7 @@ impl Service for Jaeger {
     }
 
     fn is_used_unnamed(&self, machine: &Machine) -> bool {
-        machine.cache.join(key()).join("bin").join(PROGRAM).is_file()
+        installed(machine).is_some()
     }
 
     fn data(&self, machine: &Machine) -> PathBuf {
@@ -73,6 +73,12 @@ impl Service for Jaeger {
 /// Returns the name of its folder in the cache.
 pub(super) fn key() -> String {
     format!("jaeger-{VERSION}")
+}
+
+/// Returns the path of its program, if this machine has it.
+pub(super) fn installed(machine: &Machine) -> Option<PathBuf> {
+    let program = machine.cache.join(key()).join("bin").join(PROGRAM);
+    program.is_file().then_some(program)
 }
 
 /// Returns the path of its program, and builds it if this machine does not have it.

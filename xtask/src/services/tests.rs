@@ -115,6 +115,21 @@ fn a_store_is_skipped_until_it_is_installed_and_never_after() {
 }
 
 #[test]
+fn nodes_that_are_not_installed_are_skipped() {
+    let cache = tempfile::tempdir().expect("a temporary folder");
+    let machine = machine_with_cache(cache.path());
+    let mut count = None;
+    with(&machine, &["opensearch", "elasticsearch"], |variables| {
+        count = Some(variables.len());
+        Ok(())
+    })
+    .expect("the work is done without them");
+    assert_eq!(count, Some(0));
+    let keys = [search::OPENSEARCH, search::ELASTICSEARCH].map(|node| node.key());
+    assert!(keys[0].starts_with("opensearch-2.") && keys[1].starts_with("elasticsearch-7."));
+}
+
+#[test]
 fn a_process_that_only_has_the_number_is_neither_found_nor_stopped() {
     let cache = tempfile::tempdir().expect("a temporary folder");
     let machine = machine_with_cache(cache.path());

@@ -114,6 +114,21 @@ impl StoreConnection {
         self.exchange(Method::POST, path, (headers, body)).await
     }
 
+    /// Sends JSON, or nothing, to a path below the address, and expects JSON.
+    pub(super) async fn send_json(
+        &self,
+        method: Method,
+        path: &str,
+        json: Option<&serde_json::Value>,
+    ) -> Result<StoreResponse, QueryResult> {
+        let mut headers = self.headers.clone();
+        for name in [header::ACCEPT, header::CONTENT_TYPE] {
+            headers.insert(name, HeaderValue::from_static("application/json"));
+        }
+        let body = json.map_or_else(Bytes::new, |json| json.to_string().into());
+        self.exchange(method, path, (headers, body)).await
+    }
+
     /// Calls a method by gRPC, and returns the messages of its response. A status of `NOT_FOUND` is no message.
     pub(super) async fn call(
         &self,

@@ -8,7 +8,7 @@ use thiserror::Error;
 
 use super::{
     QueryLimit, Store, StoreClient, StoreProfile, clickhouse, connection::StoreConnection, jaeger,
-    tempo, zipkin,
+    search, tempo, zipkin,
 };
 use crate::trust::Trust;
 
@@ -35,6 +35,16 @@ const STORES: &[StoreKind] = &[
         kind: "tempo",
         profile: &tempo::PROFILE,
         open: |connection, _| tempo::open(connection),
+    },
+    StoreKind {
+        kind: "opensearch",
+        profile: &search::OPENSEARCH,
+        open: |connection, config| search::open_opensearch(connection, config.index.as_deref()),
+    },
+    StoreKind {
+        kind: "elasticsearch",
+        profile: &search::ELASTICSEARCH,
+        open: |connection, config| search::open_elasticsearch(connection, config.index.as_deref()),
     },
     StoreKind {
         kind: "clickhouse",

@@ -13,6 +13,7 @@ mod jaeger;
 mod limit;
 mod poll;
 mod probe;
+mod search;
 mod tempo;
 mod zipkin;
 
@@ -36,6 +37,11 @@ pub trait Store: fmt::Debug + Send + Sync {
     /// Returns the lag that users and earlier runs do not know better, as far as the store itself is known by now.
     fn lag(&self) -> Duration {
         self.profile().lag
+    }
+
+    /// Returns what the store does not keep of spans, as far as it is known by now.
+    fn lacks(&self) -> Vec<SpanDetail> {
+        self.profile().lacks.to_vec()
     }
 
     /// Queries the spans of a trace that began after `since`: one attempt, with a timeout of its own, without a retry.

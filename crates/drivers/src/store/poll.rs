@@ -13,7 +13,7 @@ use std::{
 };
 
 use bytes::Bytes;
-use model::{SpanId, Timestamp, TraceId};
+use model::{SpanDetail, SpanId, Timestamp, TraceId};
 use otlp::only_new;
 use tokio::time::{Instant, sleep_until};
 
@@ -28,14 +28,12 @@ const LATE_QUERIES_MAX: u32 = 10;
 
 /// Adds a store to the sources of a trace.
 pub fn poll(arrivals: &mut Arrivals, client: Arc<StoreClient>, trace: TraceId) {
-    let source = QueriedSource {
-        name: client.name.clone(),
-        lag: client.lag(),
-        lacks: client.store.profile().lacks,
-    };
+    let lacks = client.store.lacks();
+    let source =
+        QueriedSource { name: client.name.clone(), lag: client.lag(), lacks: lacks.clone() };
     arrivals.query(source, |feed| async move {
         let (seen, shown) = (HashSet::new(), HashSet::new());
-        let queries = Queries { client, trace, feed, seen, shown, late_queries: 0 };
+        let queries = Queries { client, trace, feed, seen, shown, lacks, late_queries: 0 };
         // The end of the run ends the queries.
         let _end = queries.run().await;
     });
@@ -49,6 +47,8 @@ struct Queries {
     seen: HashSet<u64>,
     /// The ids of all spans that were in an answer.
     shown: HashSet<SpanId>,
+    /// What the run knows that the store does not keep of spans.
+    lacks: Vec<SpanDetail>,
     /// The number of queries since the final verdict.
     late_queries: u32,
 }
@@ -103,6 +103,12 @@ impl Queries {
                 return Ok(pause(false, retry_after.unwrap_or_default()));
             }
         };
+        // Before the spans: they must not decide a statement that needs more.
+        let lacks = self.client.store.lacks();
+        if lacks != self.lacks {
+            self.lacks.clone_from(&lacks);
+            self.feed.lacks(lacks).await?;
+        }
         let (mut completeness, mut has_news) = (completeness, false);
         let mut present = HashSet::new();
         for message in otlp {

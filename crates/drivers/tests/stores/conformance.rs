@@ -2,11 +2,9 @@
 
 use std::{net::SocketAddr, pin::Pin, time::Duration};
 
+use drivers::append;
 use drivers::store::{Completeness, QueryResult, StoreClient};
-use model::{
-    SpanDetail, Trace, TraceId,
-    trace::{DROPPED_UNKNOWN, ResourceData},
-};
+use model::{SpanDetail, Trace, TraceId, trace::DROPPED_UNKNOWN};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -70,7 +68,7 @@ impl Subject {
     }
 
     /// Queries until the store shows so many spans.
-    async fn shown(&self, trace: TraceId, spans: usize) -> QueryResult {
+    pub(crate) async fn shown(&self, trace: TraceId, spans: usize) -> QueryResult {
         let end = Instant::now() + VISIBLE;
         loop {
             let result = self.query(trace).await;
@@ -109,15 +107,21 @@ pub(crate) async fn what_was_sent(subject: &Subject) {
     let (found, expected) = (decoded(sent.id(), &result), content(&sent));
     let lacks = subject.client.store.profile().lacks;
     // An attribute that is absent may be one of a resource that the store does not keep.
-    let is_marked = |resource: &ResourceData| resource.dropped_attributes == DROPPED_UNKNOWN;
-    let are_marked = found.iter().all(|(_, resource, _)| is_marked(resource));
-    assert_eq!(are_marked, lacks.contains(&SpanDetail::Resource));
+    assert_eq!(has_marked_resources(sent.id(), &result), lacks.contains(&SpanDetail::Resource));
     let without = |content: &Content, lacks: &[SpanDetail]| subject.without(content, lacks);
     pretty(&without(&found, lacks), &without(&expected, lacks));
     for detail in lacks {
         let others: Vec<_> = lacks.iter().copied().filter(|it| it != detail).collect();
         assert_ne!(without(&found, &others), without(&expected, &others), "it keeps {detail:?}");
     }
+}
+
+/// Whether every resource in an answer may have had further attributes.
+fn has_marked_resources(trace: TraceId, result: &QueryResult) -> bool {
+    let QueryResult::Spans { otlp, .. } = result else { return false };
+    let mut decoded = Trace::new(trace);
+    otlp.iter().for_each(|message| append(&mut decoded, message).map(drop).expect("spans"));
+    decoded.resources().all(|resource| resource.dropped_attributes() == DROPPED_UNKNOWN)
 }
 
 fn pretty(found: &Content, expected: &Content) {

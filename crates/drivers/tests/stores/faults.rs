@@ -16,7 +16,8 @@ use tokio::{
 
 use crate::conformance::told;
 
-const STORES: [&str; 4] = ["jaeger", "tempo", "clickhouse", "zipkin"];
+const STORES: [&str; 6] =
+    ["jaeger", "tempo", "opensearch", "elasticsearch", "clickhouse", "zipkin"];
 
 fn config(kind: &str, url: String) -> StoreConfig {
     StoreConfig {
@@ -119,6 +120,8 @@ async fn an_answer_that_is_no_trace_is_no_answer() {
         ("jaeger", "<html>"),
         ("jaeger", "{\"result\": 7}"),
         ("tempo", "\u{1}"),
+        ("opensearch", "<html>"),
+        ("elasticsearch", "{\"took\": 7}"),
         ("clickhouse", "<html>"),
         ("clickhouse", "{}"),
         ("zipkin", "<html>"),

@@ -17,5 +17,6 @@ mod page;
 mod polling;
 mod recipes;
 mod sample;
+mod search;
 mod tempo;
 mod zipkin;

@@ -143,6 +143,7 @@ async fn played(
             Arrival::Coverage { began: covered, .. } => {
                 format!("{}", covered.duration_since(began).as_millis())
             }
+            Arrival::Lacks { lacks, .. } => format!("lacks {lacks:?}"),
             Arrival::Gap { gap: AnswerGap::Failed(why), .. } => format!("failed: {why}"),
             Arrival::Gap { gap: AnswerGap::Partial(why), .. } => format!("partial: {why}"),
             Arrival::Gap { gap: AnswerGap::Refused(why), .. } => format!("refused: {why}"),

@@ -10,8 +10,8 @@ use http_body_util::{BodyExt, Full};
 use model::{
     SpanDetail, SpanId, Timestamp, Trace, TraceId,
     trace::{
-        EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode as Code,
-        Value,
+        DROPPED_UNKNOWN, EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status,
+        StatusCode as Code, Value,
     },
 };
 use net::{HttpClient, HttpVersion, grpc, tls};
@@ -145,7 +145,10 @@ pub(crate) async fn send(address: &str, trace: &Trace) {
 }
 
 /// Every span with its resource and scope, in an order that does not depend on how they were sent.
-pub(crate) type Content = Vec<(SpanData, ResourceData, ScopeData)>;
+pub(crate) type Content = Vec<SpanParts>;
+
+/// A span, its resource and its scope.
+pub(crate) type SpanParts = (SpanData, ResourceData, ScopeData);
 
 pub(crate) fn content(trace: &Trace) -> Content {
     let mut content: Vec<_> = trace
@@ -208,8 +211,6 @@ pub(crate) fn remove(detail: SpanDetail, content: &mut Content) {
             SpanDetail::Resource => {
                 resource.attributes.retain(|(key, _)| key == "service.name");
                 resource.schema_url.clear();
-                // The driver of such a store marks what may be missing.
-                resource.dropped_attributes = 0;
             }
             SpanDetail::StatusMessage => span.status.message.clear(),
             SpanDetail::Nanoseconds => {
@@ -250,5 +251,18 @@ pub(crate) fn decoded(trace: TraceId, result: &QueryResult) -> Content {
     for message in otlp {
         append(&mut decoded, message).expect("spans");
     }
-    content(&decoded)
+    let mut content = content(&decoded);
+    content.iter_mut().for_each(unmark);
+    content
+}
+
+/// Removes the marks of what the store may not keep.
+fn unmark((span, resource, scope): &mut SpanParts) {
+    let counts = [&mut span.dropped_events, &mut span.dropped_links, &mut scope.dropped_attributes];
+    let links = span.links.iter_mut().map(|link| &mut link.dropped_attributes);
+    for count in counts.into_iter().chain([&mut resource.dropped_attributes]).chain(links) {
+        if *count == DROPPED_UNKNOWN {
+            *count = 0;
+        }
+    }
 }

@@ -61,7 +61,7 @@ pub(crate) struct TraceBuffer {
 struct SourceState {
     name: String,
     /// What it does not keep of spans.
-    lacks: &'static [SpanDetail],
+    lacks: Vec<SpanDetail>,
     /// The beginning of its last complete answer.
     covered: Timestamp,
     /// Why its last answer covers nothing.
@@ -108,6 +108,10 @@ impl TraceBuffer {
                 source.gap = None;
                 return self;
             }
+            Arrival::Lacks { source, lacks } => {
+                self.sources[source].lacks = lacks;
+                return self;
+            }
             Arrival::Gap { source, gap } => {
                 self.sources[source].gap = Some(gap);
                 return self;
@@ -129,7 +133,7 @@ impl TraceBuffer {
     pub(crate) fn require_coverage(&mut self, sources: &[QueriedSource]) {
         let uncovered = |source: &QueriedSource| SourceState {
             name: source.name.clone(),
-            lacks: source.lacks,
+            lacks: source.lacks.clone(),
             covered: Timestamp::from_nanos(0),
             gap: None,
         };
@@ -243,7 +247,7 @@ impl TraceBuffer {
     }
 
     fn queries(&self, source: &SourceState) -> StoreQueries {
-        let lacks = source.lacks.to_vec();
+        let lacks = source.lacks.clone();
         StoreQueries { store: source.name.clone(), lag_ns: nanos(self.engine.lag()), lacks }
     }
 

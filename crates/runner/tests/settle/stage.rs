@@ -256,7 +256,8 @@ impl Ports for World {
         feeding.detach_all();
         let mut arrivals = Arrivals::new(receiver);
         if self.stage.is_queried() {
-            let source = QueriedSource { name: "prod".to_owned(), lag: self.stage.lag, lacks: &[] };
+            let source =
+                QueriedSource { name: "prod".to_owned(), lag: self.stage.lag, lacks: Vec::new() };
             arrivals.query(source, |_| async {});
         }
         arrivals
