@@ -83,13 +83,7 @@ fn main() -> ExitCode {
                 }
             })
         }),
-        Command::Check(args) => match (&args.trace, args.trace_id) {
-            (None, Some(id)) => on(work(), &terminal, |work| {
-                let environment = environment().collect();
-                work.block_on(stored::check(&args, id, environment, (world, &terminal)))
-            }),
-            _ => check::check(&args, environment().collect(), &world, &terminal),
-        },
+        Command::Check(args) => check(&args, world, &terminal),
         Command::Store(StoreCommand::Test(args)) => on(work(), &terminal, |work| {
             work.block_on(stored::test(&args, environment().collect(), (world, &terminal)))
         }),
@@ -141,6 +135,17 @@ fn main() -> ExitCode {
         }),
     };
     exit.into()
+}
+
+/// Judges a trace of a file, or one that a trace store has.
+fn check(args: &args::Check, world: World, terminal: &Terminal) -> Result<Exit, Exit> {
+    let environment = environment().collect();
+    match (&args.trace, args.trace_id) {
+        (None, Some(id)) => on(runtime("work"), terminal, |work| {
+            work.block_on(stored::check(args, id, environment, (world, terminal)))
+        }),
+        _ => check::check(args, environment, &world, terminal),
+    }
 }
 
 /// Runs a command on complete traces.

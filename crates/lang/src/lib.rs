@@ -55,8 +55,8 @@ pub use explain::{
 };
 pub use format::{FormattedText, format};
 pub use gates::Gates;
-pub use judge::{Evidence, StepOutput, analysis, judge, judge_measured, outputs};
-pub use plan::{BeyondStore, Plan, ResolvedPlan};
+pub use judge::{BeyondStore, Evidence, StepOutput, analysis, judge, judge_measured, outputs};
+pub use plan::{Plan, ResolvedPlan};
 pub use planned_test::{PlannedTest, plans, plans_if_any};
 pub use request::{Files, ResolvedRequest, request, secrets};
 pub use resolve::resolve;

@@ -5,12 +5,11 @@
 
 use std::time::Duration;
 
-use model::{Place, SpanDetail, StoreConfig, TestId, TraceId};
+use model::{Place, StoreConfig, TestId, TraceId};
 
 use crate::{
     document::{FileRef, Reference, Settle, SettleProfile, Trigger, TriggerKind},
     gates::Gates,
-    judge,
     request::split_scheme,
     secrets::Secrets,
     syntax::ast::{Expr, Piece, Selector, Template},
@@ -108,17 +107,6 @@ pub struct ResolvedPlan {
     pub(crate) secrets: Secrets,
 }
 
-/// A statement that needs what a trace store does not keep.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct BeyondStore {
-    /// The statement as written.
-    pub statement: String,
-    /// Its location.
-    pub place: Place,
-    /// The detail of spans that it needs.
-    pub detail: SpanDetail,
-}
-
 impl Plan {
     /// Whether the test collects no trace, so that only the trigger's response is judged.
     pub fn skip_trace_collection(&self) -> bool {
@@ -168,22 +156,6 @@ impl Plan {
     /// Returns the trace stores that a run queries.
     pub fn queried(&self) -> &[StoreConfig] {
         &self.queried
-    }
-
-    /// Returns the statements that need a detail of spans that a trace store does not keep.
-    pub fn beyond(&self, lacks: &[SpanDetail]) -> Vec<BeyondStore> {
-        let specs = self.specs.iter().flat_map(|spec| {
-            let selector = Some(&spec.selector.meaning);
-            spec.assertions.iter().map(move |assertion| (selector, assertion))
-        });
-        let claims = self.claims.iter().map(|claim| (None, &claim.claim));
-        let beyond = |(selector, written): (Option<&Selector>, &SourceNode<Expr>)| {
-            let needs = judge::needs(selector, [&written.meaning]);
-            let detail = lacks.iter().copied().find(|detail| needs.contains(detail))?;
-            let (statement, place) = (written.source.clone(), written.place.clone());
-            Some(BeyondStore { statement, place, detail })
-        };
-        specs.chain(claims).filter_map(beyond).collect()
     }
 
     /// Requires every run to pass these gates too.

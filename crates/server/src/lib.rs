@@ -97,8 +97,7 @@ pub async fn start(
     // The provisioned documents are read before anything changes.
     let (otlp, provided) = provided(&config)?;
     let (db, calm_db) = database::pools(&config, world, &work)?;
-    let (triggers, pool) = (strangers(&config), pool(&work));
-    let stores = Arc::new(stores(&config));
+    let (triggers, stores, pool) = (strangers(&config), stores(&config), pool(&work));
     let (access, proxies, gate) = access(&config, &calm_db, world);
     let Config { telemetry: exporters, listen, workers, ids, retention, limits, .. } = config;
     // The external trace ids that runs wait for.
@@ -112,10 +111,7 @@ pub async fn start(
     let ingest = opening.ingest(Arc::clone(&bus));
     let (unread, logs) = (Arc::clone(&ingest.unread), Arc::clone(&ingest.logs));
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
-    let (listeners, addresses) = listen_on(listen, &receiver)?;
-    // Ports that the system chose are known only now.
-    refuse_own_endpoints(&exporters, addresses)?;
-    peers.listen_on(addresses.http);
+    let (listeners, addresses) = listen_on(listen, &receiver, (&exporters, &peers))?;
     work.spawn(opening.clone().first()).await??;
     let keeping = peers.clone().keep_apart(calm_db.clone());
     // The API: connections are accepted here, requests are handled on the work runtime.
@@ -238,8 +234,9 @@ fn strangers(config: &Config) -> Triggers {
 }
 
 /// Returns the trace stores that runs query: like triggers, they reach only what the operator allows, and see no environment.
-fn stores(config: &Config) -> StoreSet {
-    StoreSet::new(StoreDialer::new(&[], Some(config.stores.networks(is_own(config)))))
+fn stores(config: &Config) -> Arc<StoreSet> {
+    let networks = config.stores.networks(is_own(config));
+    Arc::new(StoreSet::new(StoreDialer::new(&[], Some(networks))))
 }
 
 /// Whether only programs on this machine can send requests, and all have one owner.
@@ -316,10 +313,11 @@ fn answer(
     ));
 }
 
-/// Binds the listeners, and returns them with the actual addresses.
+/// Binds the listeners, and returns them with the actual addresses, to which no exporter may send, and which other servers learn.
 fn listen_on(
     listen: config::Listen,
     receiver: &receiver::Receiver,
+    (exporters, peers): (&config::TelemetryConfig, &Peers),
 ) -> Result<(Listeners, config::Listen), StartError> {
     let bind = |address, setting| {
         connections::listen(address).map_err(|reason| StartError::Listen {
@@ -337,6 +335,9 @@ fn listen_on(
         otlp_http: receiver.addresses().last().copied().unwrap_or(listen.otlp_http),
         probes: probes.as_ref().and_then(|it| it.local_addr().ok()),
     };
+    // Ports that the system chose are known only now.
+    refuse_own_endpoints(exporters, addresses)?;
+    peers.listen_on(addresses.http);
     Ok((Listeners { api, probes }, addresses))
 }
 

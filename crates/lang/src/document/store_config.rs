@@ -123,14 +123,14 @@ impl Store {
 
     /// Whether it names files for TLS.
     pub(super) fn names_file(&self) -> bool {
-        let tls = match self {
-            Self::Jaeger(GrpcClient { tls, .. })
-            | Self::Tempo(
-                Client::Http(HttpClient { tls, .. }) | Client::Grpc(GrpcClient { tls, .. }),
-            )
-            | Self::Zipkin(HttpClient { tls, .. })
-            | Self::ClickHouse(ClickHouse { client: HttpClient { tls, .. }, .. }) => tls,
-            _ => return false,
+        let (Self::Jaeger(GrpcClient { tls, .. })
+        | Self::Tempo(
+            Client::Http(HttpClient { tls, .. }) | Client::Grpc(GrpcClient { tls, .. }),
+        )
+        | Self::Zipkin(HttpClient { tls, .. })
+        | Self::ClickHouse(ClickHouse { client: HttpClient { tls, .. }, .. })) = self
+        else {
+            return false;
         };
         [&tls.ca_file, &tls.cert_file, &tls.key_file].into_iter().any(Option::is_some)
     }

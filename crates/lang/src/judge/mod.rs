@@ -39,8 +39,8 @@ use crate::{
 };
 use decide::TraceKnowledge;
 pub use gate::analysis;
+pub use needs::BeyondStore;
 use needs::StoreLacks;
-pub(crate) use needs::needs;
 use silent::Silence;
 
 /// The maximum number of spans that the evidence of an assertion or a claim lists.

@@ -8,11 +8,12 @@
 
 use std::collections::BTreeSet;
 
-use model::{Settlement, SpanDetail};
+use model::{Place, Settlement, SpanDetail};
 
 use super::silent::{is_service, texts};
 use crate::{
     eval::{lasting::parts, world::TRIGGER_NAMES},
+    plan::{Plan, SourceNode},
     syntax::ast::{
         Combinator, Expr, ExprKind, Inner, Intrinsic, Property, Pseudo, Relation, Selector,
     },
@@ -50,8 +51,37 @@ impl<'a> StoreLacks<'a> {
     }
 }
 
+/// A statement that needs what a trace store does not keep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BeyondStore {
+    /// The statement as written.
+    pub statement: String,
+    /// Its location.
+    pub place: Place,
+    /// The detail of spans that it needs.
+    pub detail: SpanDetail,
+}
+
+impl Plan {
+    /// Returns the statements that need a detail of spans that a trace store does not keep.
+    pub fn beyond(&self, lacks: &[SpanDetail]) -> Vec<BeyondStore> {
+        let specs = self.specs.iter().flat_map(|spec| {
+            let selector = Some(&spec.selector.meaning);
+            spec.assertions.iter().map(move |assertion| (selector, assertion))
+        });
+        let claims = self.claims.iter().map(|claim| (None, &claim.claim));
+        let beyond = |(selector, written): (Option<&Selector>, &SourceNode<Expr>)| {
+            let needs = needs(selector, [&written.meaning]);
+            let detail = lacks.iter().copied().find(|detail| needs.contains(detail))?;
+            let (statement, place) = (written.source.clone(), written.place.clone());
+            Some(BeyondStore { statement, place, detail })
+        };
+        specs.chain(claims).filter_map(beyond).collect()
+    }
+}
+
 /// Returns the details of spans that a statement about selected spans needs.
-pub(crate) fn needs<'e>(
+fn needs<'e>(
     selectors: impl IntoIterator<Item = &'e Selector>,
     statements: impl IntoIterator<Item = &'e Expr>,
 ) -> BTreeSet<SpanDetail> {
