@@ -236,7 +236,9 @@ fn strangers(config: &Config) -> Triggers {
 /// Returns the trace stores that runs query: like triggers, they reach only what the operator allows, and see no environment.
 fn stores(config: &Config) -> Arc<StoreSet> {
     let networks = config.stores.networks(is_own(config));
-    Arc::new(StoreSet::new(StoreDialer::new(&[], Some(networks))))
+    // JSON is about twice as long as the spans in it.
+    let dialer = StoreDialer::new(&[], Some(networks));
+    Arc::new(StoreSet::new(dialer.with_answers_up_to(2 * config.limits.trace_bytes_max)))
 }
 
 /// Whether only programs on this machine can send requests, and all have one owner.

@@ -27,9 +27,6 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 /// How long an idle connection is kept.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// The maximum bytes of an answer: as many as the largest trace that a run may keep, in JSON.
-const ANSWER_BYTES_MAX: usize = 256 << 20;
-
 /// The maximum characters of a text of the store in a message.
 const QUOTED_CHARS_MAX: usize = 200;
 
@@ -42,6 +39,8 @@ pub(super) struct StoreConnection {
     client: HttpClient,
     base: String,
     headers: HeaderMap,
+    /// The maximum bytes of an answer.
+    answer_bytes_max: usize,
     /// Texts that no message may contain.
     secrets: Vec<Secret>,
 }
@@ -59,8 +58,8 @@ impl StoreConnection {
     /// Opens nothing yet. Fails if the configuration cannot be sent.
     pub(super) fn new(
         config: &StoreConfig,
-        tls: net::tls::TlsClient,
-        egress: Egress,
+        (tls, egress): (net::tls::TlsClient, Egress),
+        answer_bytes_max: usize,
     ) -> Result<Self, String> {
         let base = config.url.trim_end_matches('/').to_owned();
         // A message must not repeat it.
@@ -81,7 +80,7 @@ impl StoreConnection {
         };
         let mut secrets: Vec<_> = config.headers.iter().flat_map(parts).collect();
         secrets.retain(|secret| !secret.expose().is_empty());
-        Ok(Self { client, base, headers: headers(config)?, secrets })
+        Ok(Self { client, base, headers: headers(config)?, answer_bytes_max, secrets })
     }
 
     /// Opens a connection and closes it again. The error is why there is none.
@@ -190,6 +189,16 @@ impl StoreConnection {
         }
     }
 
+    /// Returns what follows from an answer, or several parts of one, with more bytes than allowed.
+    pub(super) fn too_large(&self) -> QueryResult {
+        self.refused(format!("its answer has more than {} bytes", self.answer_bytes_max))
+    }
+
+    /// Returns the maximum bytes of an answer.
+    pub(super) fn answer_bytes_max(&self) -> usize {
+        self.answer_bytes_max
+    }
+
     pub(super) fn refused(&self, message: String) -> QueryResult {
         QueryResult::Refused { message: self.hidden(message) }
     }
@@ -227,9 +236,8 @@ impl StoreConnection {
                 self.failed(format!("its answer broke off: {}", error_chain(&error)))
             })?;
             match frame.into_data() {
-                Ok(data) if body.len() + data.len() > ANSWER_BYTES_MAX => {
-                    let words = format!("its answer has more than {ANSWER_BYTES_MAX} bytes");
-                    return Err(self.refused(words));
+                Ok(data) if body.len() + data.len() > self.answer_bytes_max => {
+                    return Err(self.too_large());
                 }
                 Ok(data) => body.extend_from_slice(&data),
                 Err(frame) => trailers = frame.into_trailers().ok(),

@@ -16,6 +16,9 @@ use crate::trust::Trust;
 const CONCURRENT_MAX: usize = 8;
 const PER_SECOND_MAX: u32 = 50;
 
+/// The maximum bytes of an answer, unless the caller sets another: the largest trace that a local run may keep, in JSON.
+const ANSWER_BYTES_MAX: usize = 256 << 20;
+
 /// A type of store.
 struct StoreKind {
     /// Its type in documents.
@@ -69,6 +72,7 @@ pub struct StoreDialer {
     trust: Trust,
     proxies: Arc<Proxies>,
     networks: Option<Arc<Networks>>,
+    answer_bytes_max: usize,
 }
 
 /// Why a store cannot be queried as it is configured.
@@ -94,7 +98,14 @@ impl StoreDialer {
             trust: Trust::new(environment),
             proxies: Arc::new(Proxies::new(environment)),
             networks: networks.map(Arc::new),
+            answer_bytes_max: ANSWER_BYTES_MAX,
         }
+    }
+
+    /// Sets the maximum bytes of an answer, and of all parts of one.
+    #[must_use]
+    pub fn with_answers_up_to(self, bytes: usize) -> Self {
+        Self { answer_bytes_max: bytes, ..self }
     }
 
     /// Opens a store. No connection is made yet.
@@ -112,7 +123,8 @@ impl StoreDialer {
             proxies: Some((Arc::clone(&self.proxies), self.trust.to_proxy().clone())),
             networks: self.networks.clone(),
         };
-        StoreConnection::new(config, tls, egress).map_err(|reason| invalid(config, reason))
+        StoreConnection::new(config, (tls, egress), self.answer_bytes_max)
+            .map_err(|reason| invalid(config, reason))
     }
 }
 

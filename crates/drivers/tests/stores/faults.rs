@@ -65,6 +65,19 @@ pub(crate) fn form(result: &QueryResult) -> (bool, &str, Option<u64>) {
     }
 }
 
+/// An answer that no run may hold is refused before it is read whole.
+#[tokio::test]
+async fn an_answer_that_is_too_large_is_refused() {
+    let mut tasks = JoinSet::new();
+    for kind in STORES {
+        let url = answering("200 OK", &"x".repeat(2_000), &mut tasks).await;
+        let dialer = StoreDialer::new(&[], None).with_answers_up_to(1_000);
+        let client = dialer.open(&config(kind, url)).expect("it can be queried");
+        let result = client.store.query(TraceId::from_random([5; 16]), None).await;
+        assert_eq!(form(&result), (false, "its answer has more than 1000 bytes", None), "{kind}");
+    }
+}
+
 #[tokio::test]
 async fn every_status_is_either_mended_by_time_or_by_the_user() {
     let cases = [

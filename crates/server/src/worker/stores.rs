@@ -17,6 +17,9 @@ use crate::telemetry::{call::Call, calls::Watch, traceparent::TraceParent};
 /// The maximum number of stores of a project that are searched for the default, or for a name.
 const STORES_MAX: u32 = 100;
 
+/// The maximum number of stores of one test: each may hold an answer in memory.
+const OF_TEST_MAX: usize = 4;
+
 /// The maximum number of stores with open connections; the one that was opened first is closed for the next.
 const OPEN_MAX: usize = 256;
 
@@ -42,6 +45,8 @@ pub(crate) enum StoresError {
     Missing(String),
     #[error("the trace store `{store}`: {reason}")]
     Document { store: String, reason: String },
+    #[error("the test names {0} trace stores: a server queries at most {OF_TEST_MAX} for one")]
+    TooMany(usize),
     #[error("the trace stores `{0}` and `{1}` both are the default: let one of them be it")]
     Defaults(String, String),
     #[error(transparent)]
@@ -54,7 +59,7 @@ impl Faulty for StoresError {
     fn fault(&self) -> Fault {
         match self {
             Self::Missing(_) | Self::Defaults(..) => Fault::Conflict,
-            Self::Document { .. } => Fault::Invalid,
+            Self::Document { .. } | Self::TooMany(_) => Fault::Invalid,
             Self::Invalid(error) => error.fault(),
             Self::Db(error) => error.fault(),
         }
@@ -89,6 +94,9 @@ impl StoreDocuments<'_> {
         if plan.stores().is_empty() {
             let default = self.default().await?;
             return Ok(default.into_iter().filter(TraceStore::can_be_queried).collect());
+        }
+        if plan.stores().len() > OF_TEST_MAX {
+            return Err(StoresError::TooMany(plan.stores().len()));
         }
         let mut stores = Vec::new();
         for name in plan.stores() {

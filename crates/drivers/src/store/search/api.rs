@@ -213,12 +213,20 @@ impl SearchApi {
         })
     }
 
-    /// Sends a search that names a point in time.
-    pub(super) async fn search(&self, request: &Json) -> Result<SearchPage, QueryResult> {
+    /// Sends a search that names a point in time. All pages of a query together have a maximum of bytes, of which `bytes` are read.
+    pub(super) async fn search(
+        &self,
+        request: &Json,
+        bytes: &mut usize,
+    ) -> Result<SearchPage, QueryResult> {
         // What some shards have is evidence, and the others are counted.
         let path = "/_search?allow_partial_search_results=true";
         let response = self.connection.send_json(Method::POST, path, Some(request)).await?;
-        self.expect(&response)
+        *bytes += response.body.len();
+        match *bytes > self.connection.answer_bytes_max() {
+            true => Err(self.connection.too_large()),
+            false => self.expect(&response),
+        }
     }
 
     /// Closes a point in time. A failure is of no interest: it expires.

@@ -17,6 +17,8 @@ const REASONS_MAX: usize = 3;
 #[derive(Debug)]
 pub(super) struct SpanHarvest {
     pub(super) trace: TraceId,
+    /// The bytes of all pages that were read.
+    pub(super) bytes: usize,
     spans: Vec<StoredSpan>,
     /// What the writers of the documents do not keep of spans.
     pub(super) lacks: BTreeSet<SpanDetail>,
@@ -25,7 +27,7 @@ pub(super) struct SpanHarvest {
 
 impl SpanHarvest {
     pub(super) fn new(trace: TraceId) -> Self {
-        Self { trace, spans: Vec::new(), lacks: BTreeSet::new(), gaps: Vec::new() }
+        Self { trace, bytes: 0, spans: Vec::new(), lacks: BTreeSet::new(), gaps: Vec::new() }
     }
 
     /// Notes why the answer may lack spans.

@@ -165,7 +165,7 @@ impl SearchStore {
         let (mut after, mut count) = (None, 0);
         loop {
             let request = group.request(harvest.trace, point, after.as_ref());
-            let page = self.api.search(&request).await?;
+            let page = self.api.search(&request, &mut harvest.bytes).await?;
             if let Some(renewed) = page.pit_id {
                 *point = renewed;
             }

@@ -47,7 +47,13 @@ pub(crate) fn unique(name: &str) -> String {
 
 /// Opens a store of this type.
 pub(crate) fn open(kind: &str, url: &str, index: Option<&str>) -> StoreClient {
-    let config = StoreConfig {
+    let config = config(kind, url, index);
+    StoreDialer::new(&[], None).open(&config).expect("it can be queried")
+}
+
+/// Returns how to query a store of this type.
+pub(crate) fn config(kind: &str, url: &str, index: Option<&str>) -> StoreConfig {
+    StoreConfig {
         name: "prod".to_owned(),
         kind: kind.to_owned(),
         url: url.to_owned(),
@@ -56,8 +62,7 @@ pub(crate) fn open(kind: &str, url: &str, index: Option<&str>) -> StoreClient {
         tls: Tls::default(),
         index: index.map(str::to_owned),
         lag: None,
-    };
-    StoreDialer::new(&[], None).open(&config).expect("it can be queried")
+    }
 }
 
 /// Sends a request to a node, and returns its answer.

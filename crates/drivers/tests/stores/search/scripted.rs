@@ -5,7 +5,7 @@ use std::{
     sync::{Arc, Mutex},
 };
 
-use drivers::store::{Completeness, QueryResult};
+use drivers::store::{Completeness, QueryResult, StoreDialer};
 use serde_json::{Value as Json, json};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -19,7 +19,7 @@ use crate::{
 };
 
 use super::{
-    node::open,
+    node::{config, open},
     writers::{DATA_PREPPER, DocumentWriter},
 };
 
@@ -157,4 +157,18 @@ async fn an_answer_is_complete_only_if_all_documents_and_shards_are_in_it() {
             assert_eq!(requests.last().map(String::as_str), Some(path), "{requests:?}");
         }
     }
+}
+
+/// Pages that are small by themselves have a limit together.
+#[tokio::test]
+async fn pages_without_end_are_refused() {
+    let documents = DATA_PREPPER.documents(&flat(fresh(), 1));
+    let node = ScriptedNode::start(vec![(200, page(&documents, 1_000)); 1_000]).await;
+    let config = config("opensearch", &node.url, Some("spans"));
+    let dialer = StoreDialer::new(&[], None).with_answers_up_to(20_000);
+    let client = dialer.open(&config).expect("it can be queried");
+    let result = client.store.query(fresh(), None).await;
+    let message = "its answer has more than 20000 bytes".to_owned();
+    assert_eq!(result, QueryResult::Refused { message });
+    assert!(node.requests().len() < 60, "{}", node.requests().len());
 }
