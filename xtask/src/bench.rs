@@ -17,6 +17,7 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
         "ingest" | "telemetry" => (&["collector"], &["-p", "bench"]),
         "decode" | "lang" | "layout" | "page" => (&[], &["-p", "bench"]),
         "run" => (&[], &["-p", "bench"]),
+        "stores" => (&["jaeger", "tempo"], &["-p", "cli", "-p", "bench"]),
         _ => (&["postgres", "collector"], &["-p", "cli", "-p", "bench"]),
     };
     if name == "page" {

@@ -41,7 +41,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   advisories                        known weaknesses of what we depend on, from the network; every night and before a release
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
   bench NAME                        measure, in release mode, with the services that it needs up: decode, lang,
-                                    layout, server, telemetry (--short, --only GROUP, --faults), thread
+                                    layout, server, stores (--short), telemetry (--short, --only GROUP, --faults), thread
   prove lang [--short]              the long form of the language's proofs by chance, in release mode
   prove referee [--cases N]         the language beside a second reading of its reference; --seed N plays one case again
   prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice

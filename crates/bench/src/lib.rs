@@ -15,6 +15,7 @@ pub mod parts;
 pub mod run;
 pub mod server;
 pub mod settle;
+pub mod stores;
 pub mod table;
 pub mod telemetry;
 pub mod thread;

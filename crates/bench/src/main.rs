@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use bench::{
     compat, decode, dogfood, ingest, kill, lang, layout, page, run as running, server, settle,
-    table, telemetry, thread,
+    stores, table, telemetry, thread,
 };
 
 fn main() -> ExitCode {
@@ -90,11 +90,12 @@ async fn measure(name: &str, rest: &[String]) -> Result<String> {
         "page" => page::measure(rest).await?,
         "run" => running::measure(rest).await?,
         "server" => server::measure(rest).await?,
+        "stores" => stores::measure(rest).await?,
         "telemetry" => telemetry::measure(&std::env::current_exe()?, rest).await?,
         "thread" => thread::measure().await?,
         _ => {
             bail!(
-                "there is no bench `{name}`; there are: decode, ingest, lang, layout, page, run, server, telemetry, thread"
+                "there is no bench `{name}`; there are: decode, ingest, lang, layout, page, run, server, stores, telemetry, thread"
             )
         }
     };

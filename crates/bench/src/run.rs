@@ -4,7 +4,7 @@
 //! processes. The figures of a run are read from its JSON report.
 
 mod big;
-mod command;
+pub(crate) mod command;
 mod latency;
 mod linger;
 mod many;

@@ -19,9 +19,9 @@ const LISTENING_MAX: Duration = Duration::from_secs(30);
 const LOOK: Duration = Duration::from_millis(10);
 
 /// The result of a command that ran tests.
-pub(super) struct CommandRun {
+pub(crate) struct CommandRun {
     pub(super) code: Option<i32>,
-    pub(super) outcomes: Vec<Outcome>,
+    pub(crate) outcomes: Vec<Outcome>,
     /// The time from its start to its end.
     pub(super) took: Duration,
     /// When it ended, in milliseconds by the clock of reports.
@@ -32,7 +32,7 @@ pub(super) struct CommandRun {
 }
 
 /// Runs `qualitytrace run` in `folder` with these arguments and a JSON report.
-pub(super) async fn run(binary: &Path, folder: &Path, arguments: &[&str]) -> Result<CommandRun> {
+pub(crate) async fn run(binary: &Path, folder: &Path, arguments: &[&str]) -> Result<CommandRun> {
     let report = folder.join("report.json");
     let began = Instant::now();
     let child = Command::new(binary)
