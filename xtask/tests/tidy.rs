@@ -85,13 +85,12 @@ const WIRE_PLACES: &[&str] = &[
 /// The types of trace stores, as documents name them; `jaeger` is the name of a propagation format too.
 const STORES: &[&str] = &["tempo", "opensearch", "elasticsearch", "clickhouse", "zipkin"];
 
-/// The places whose code may name a trace store: its driver, its document, and the part that tests run against.
+/// The places whose code may name a trace store: its driver, its document, and what starts the parts that tests run against.
 const STORE_PLACES: &[&str] = &[
     "crates/drivers/src/store/",
     "crates/lang/src/document/",
     "crates/lang/src/schema/",
-    "xtask/src/services",
-    "xtask/src/ci.rs",
+    "xtask/src/",
 ];
 
 /// Crates for any program: none of their files names the product, except in the names of these packages.
