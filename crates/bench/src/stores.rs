@@ -147,9 +147,8 @@ async fn times(store: &TestedStore, binary: &Path) -> Result<Vec<Row>> {
     let slowest = settled.iter().map(|it| excess(it)).fold(f64::MIN, f64::max);
     let lag = last.stores.first().map_or(0.0, |store| store.lag_ns as f64);
     let learned = fs::read_to_string(shop.folder.path().join(".qualitytrace/learned.json"))?;
-    let learned: model::LearnedProfile = serde_json::from_str(&learned)?;
-    let seen = learned.stores.values().flat_map(|store| store.services.values());
-    let seen = seen.flat_map(|it| it.delays_ns.iter().copied()).max().unwrap_or(0) as f64;
+    let learned: serde_json::Value = serde_json::from_str(&learned)?;
+    let seen = longest_delay(&learned["learned"]["stores"]);
     let name = store.name;
     Ok(vec![
         row(
@@ -162,6 +161,15 @@ async fn times(store: &TestedStore, binary: &Path) -> Result<Vec<Row>> {
         row(format!("{name}: longest delay seen"), seen / 1e6, "ms", None),
         row(format!("{name}: lag in use over delay seen"), lag / seen.max(1.0), "times", most(2.0)),
     ])
+}
+
+/// Returns the longest delay in the learned profiles of stores, in nanoseconds.
+fn longest_delay(learned: &serde_json::Value) -> f64 {
+    let stores = learned.as_object().into_iter().flat_map(|stores| stores.values());
+    let services = stores.filter_map(|store| store["services"].as_object());
+    let services = services.flat_map(|services| services.values());
+    let delays = services.filter_map(|service| service["delaysNs"].as_array()).flatten();
+    delays.filter_map(serde_json::Value::as_f64).fold(0.0, f64::max)
 }
 
 /// Returns how much later than allowed a verdict came, in milliseconds. The quiet period includes the lag.
