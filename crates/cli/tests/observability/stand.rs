@@ -97,6 +97,7 @@ impl Stand {
         stand.passes(0).await?;
         stand.processes = Some(stand.begin(1)?);
         stand.listens().await?;
+        stand.delivers().await?;
         Ok(stand)
     }
 
@@ -183,6 +184,22 @@ impl Stand {
             .await?;
         }
         Ok(())
+    }
+
+    /// Waits until spans reach the server through the Collector, which retries only after seconds if it started first. The
+    /// trace of a run would be late, and the server would learn this delay.
+    async fn delivers(&self) -> Result<()> {
+        let (shop, metrics) = (self.url("11634") + "/orders", self.url("11633") + "/metrics");
+        let (client, token) = (reqwest::Client::new(), self.token("prometheus")?);
+        self.until("spans through the Collector", async || {
+            client.get(&shop).send().await?;
+            let page = client.get(&metrics).bearer_auth(&token).send().await?.text().await?;
+            let mut counts =
+                page.lines().filter(|it| it.starts_with("qualitytrace_ingest_spans_total"));
+            let is_received = counts.any(|it| !it.ends_with(" 0"));
+            Ok(is_received.then_some(()))
+        })
+        .await
     }
 
     /// Waits until `look` returns a value.
