@@ -7,9 +7,9 @@ mod table;
 
 use std::{net::SocketAddr, time::Duration};
 
-use drivers::store::{Completeness, QueryResult, StoreClient, StoreDialer};
+use drivers::store::{Completeness, QueryResult, StoreClient};
 use model::{
-    Secret, SpanDetail, StoreConfig, Tls, Trace,
+    Secret, SpanDetail, StoreConfig, Trace,
     trace::{SpanData, Value},
 };
 use tokio::task::JoinSet;
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 use crate::{
     conformance::{self, Intake, Subject, told},
     faults::{answering, form},
-    sample::{Content, address, as_text, content, decoded, flat, fresh, full},
+    sample::{self, Content, address, as_text, content, decoded, flat, fresh, full},
 };
 
 use table::{create, create_lookup, execute, insert, quoted};
@@ -30,16 +30,11 @@ const JSON: &str = "observed.json-spans";
 fn open(url: &str, index: &str, profile: Option<&str>) -> StoreClient {
     let header = |it| ("X-Test-Profile".to_owned(), Secret::new(it));
     let config = StoreConfig {
-        name: "prod".to_owned(),
-        kind: "clickhouse".to_owned(),
-        url: url.to_owned(),
-        is_grpc: false,
         headers: profile.map(header).into_iter().collect(),
-        tls: Tls::default(),
         index: (index != MAP).then(|| index.to_owned()),
-        lag: None,
+        ..sample::config("clickhouse", url)
     };
-    StoreDialer::new(&[], None).open(&config).expect("it can be queried")
+    sample::open(&config)
 }
 
 /// Returns the installed ClickHouse, with both tables.

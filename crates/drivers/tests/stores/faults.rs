@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use drivers::store::{QueryResult, StoreDialer};
-use model::{Secret, StoreConfig, Tls, TraceId};
+use model::{Secret, StoreConfig, TraceId};
 use net::Networks;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -14,22 +14,14 @@ use tokio::{
     time::Instant,
 };
 
-use crate::conformance::told;
+use crate::{conformance::told, sample};
 
 const STORES: [&str; 6] =
     ["jaeger", "tempo", "opensearch", "elasticsearch", "clickhouse", "zipkin"];
 
 fn config(kind: &str, url: String) -> StoreConfig {
-    StoreConfig {
-        name: "prod".to_owned(),
-        kind: kind.to_owned(),
-        url,
-        is_grpc: false,
-        headers: vec![("authorization".to_owned(), Secret::new("Bearer s3cret"))],
-        tls: Tls::default(),
-        index: None,
-        lag: None,
-    }
+    let headers = vec![("authorization".to_owned(), Secret::new("Bearer s3cret"))];
+    StoreConfig { headers, ..sample::config(kind, url) }
 }
 
 async fn queried(config: &StoreConfig, networks: Option<Networks>) -> QueryResult {

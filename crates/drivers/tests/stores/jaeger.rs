@@ -4,28 +4,15 @@ use std::{net::SocketAddr, time::Duration};
 
 use crate::{
     conformance::{self, Intake, Subject, told},
-    sample::{Content, address, fresh},
+    sample::{self, Content, address, fresh, open},
 };
-use drivers::store::{QueryResult, StoreClient, StoreDialer};
-use model::{Secret, StoreConfig, Tls};
+use drivers::store::QueryResult;
+use model::{Secret, StoreConfig};
 
 const PROTOCOLS: [bool; 2] = [true, false];
 
 fn config(address: &str, is_grpc: bool) -> StoreConfig {
-    StoreConfig {
-        name: "prod".to_owned(),
-        kind: "jaeger".to_owned(),
-        url: format!("http://{address}"),
-        is_grpc,
-        headers: Vec::new(),
-        tls: Tls::default(),
-        index: None,
-        lag: None,
-    }
-}
-
-fn open(config: &StoreConfig) -> StoreClient {
-    StoreDialer::new(&[], None).open(config).expect("it can be queried")
+    StoreConfig { is_grpc, ..sample::config("jaeger", format!("http://{address}")) }
 }
 
 /// Returns the address of the query API.

@@ -4,11 +4,14 @@ use std::{env, time::Duration};
 
 use base64::{Engine, prelude::BASE64_STANDARD};
 use bytes::Bytes;
-use drivers::{append, store::QueryResult};
+use drivers::{
+    append,
+    store::{QueryResult, StoreClient, StoreDialer},
+};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use model::{
-    SpanDetail, SpanId, Timestamp, Trace, TraceId,
+    SpanDetail, SpanId, StoreConfig, Timestamp, Tls, Trace, TraceId,
     trace::{
         DROPPED_UNKNOWN, EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status,
         StatusCode as Code, Value,
@@ -25,6 +28,25 @@ pub(crate) fn address(variable: &str) -> Option<String> {
         println!("skipped: `{variable}` is not set, because the store is not installed");
     }
     address
+}
+
+/// Returns how to query a store of this type by HTTP.
+pub(crate) fn config(kind: &str, url: impl Into<String>) -> StoreConfig {
+    StoreConfig {
+        name: "prod".to_owned(),
+        kind: kind.to_owned(),
+        url: url.into(),
+        is_grpc: false,
+        headers: Vec::new(),
+        tls: Tls::default(),
+        index: None,
+        lag: None,
+    }
+}
+
+/// Opens a store, without network rules.
+pub(crate) fn open(config: &StoreConfig) -> StoreClient {
+    StoreDialer::new(&[], None).open(config).expect("it can be queried")
 }
 
 /// Returns a trace id that no other test uses.

@@ -4,26 +4,15 @@ use std::{net::SocketAddr, time::Duration};
 
 use crate::{
     conformance::{self, Intake, Subject},
-    sample::address,
+    sample::{self, address},
 };
-use drivers::store::{StoreClient, StoreDialer};
-use model::{StoreConfig, Tls};
+use drivers::store::StoreClient;
 
 /// The time in which the Tempo of the tests writes a trace to its disk, which loses flags.
 const MEMORY: Duration = Duration::from_secs(6);
 
 fn open(url: String) -> StoreClient {
-    let config = StoreConfig {
-        name: "prod".to_owned(),
-        kind: "tempo".to_owned(),
-        url,
-        is_grpc: false,
-        headers: Vec::new(),
-        tls: Tls::default(),
-        index: None,
-        lag: None,
-    };
-    StoreDialer::new(&[], None).open(&config).expect("it can be queried")
+    sample::open(&sample::config("tempo", url))
 }
 
 /// Returns the installed Tempo.

@@ -4,14 +4,14 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use crate::{
     conformance::{self, Intake, Subject, told},
-    sample::{Content, address, as_json, as_text, decoded, fresh, id, now},
+    sample::{self, Content, address, as_json, as_text, decoded, fresh, id, now},
 };
 use bytes::Bytes;
-use drivers::store::{Completeness, QueryResult, StoreClient, StoreDialer};
+use drivers::store::{Completeness, QueryResult, StoreClient};
 use http::{Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use model::{
-    SpanId, StoreConfig, Tls, TraceId,
+    SpanId, TraceId,
     trace::{EventData, Kind, Span, StatusCode as Code, Value},
 };
 use net::{HttpClient, HttpVersion, tls};
@@ -21,17 +21,7 @@ use tokio::time::{Instant, sleep};
 const VARIABLE: &str = "QUALITYTRACE_TEST_ZIPKIN";
 
 fn open(url: String) -> StoreClient {
-    let config = StoreConfig {
-        name: "prod".to_owned(),
-        kind: "zipkin".to_owned(),
-        url,
-        is_grpc: false,
-        headers: Vec::new(),
-        tls: Tls::default(),
-        index: None,
-        lag: None,
-    };
-    StoreDialer::new(&[], None).open(&config).expect("it can be queried")
+    sample::open(&sample::config("zipkin", url))
 }
 
 fn intake(url: String) -> Intake {

@@ -3,10 +3,10 @@
 use std::{net::SocketAddr, process::Stdio, time::Duration};
 
 use bytes::Bytes;
-use drivers::store::{StoreClient, StoreDialer};
+use drivers::store::StoreClient;
 use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt, Full};
-use model::{StoreConfig, Tls};
+use model::StoreConfig;
 use net::{HttpClient, HttpVersion, tls};
 use serde_json::Value as Json;
 use tempfile::TempDir;
@@ -16,7 +16,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use crate::sample::{address, fresh};
+use crate::sample::{self, address, fresh};
 
 const JAEGER_CONFIG: &str = include_str!("jaeger-config.yaml");
 
@@ -47,22 +47,12 @@ pub(crate) fn unique(name: &str) -> String {
 
 /// Opens a store of this type.
 pub(crate) fn open(kind: &str, url: &str, index: Option<&str>) -> StoreClient {
-    let config = config(kind, url, index);
-    StoreDialer::new(&[], None).open(&config).expect("it can be queried")
+    sample::open(&config(kind, url, index))
 }
 
 /// Returns how to query a store of this type.
 pub(crate) fn config(kind: &str, url: &str, index: Option<&str>) -> StoreConfig {
-    StoreConfig {
-        name: "prod".to_owned(),
-        kind: kind.to_owned(),
-        url: url.to_owned(),
-        is_grpc: false,
-        headers: Vec::new(),
-        tls: Tls::default(),
-        index: index.map(str::to_owned),
-        lag: None,
-    }
+    StoreConfig { index: index.map(str::to_owned), ..sample::config(kind, url) }
 }
 
 /// Sends a request to a node, and returns its answer.
