@@ -38,7 +38,7 @@ impl TraceStore {
     }
 
     /// Returns the type of the driver that queries the store, if there is one.
-    pub fn driver(&self) -> Option<&'static str> {
+    pub fn driver(&self) -> Option<&str> {
         self.store.kind()
     }
 
@@ -87,19 +87,16 @@ struct Reach {
 
 impl Store {
     /// Returns the type of the driver that queries it, if there is one.
-    fn kind(&self) -> Option<&'static str> {
+    fn kind(&self) -> Option<&str> {
         match self {
-            Self::Jaeger(_) => Some("jaeger"),
-            Self::Tempo(_) => Some("tempo"),
-            Self::OpenSearch(_) => Some("opensearch"),
-            Self::Elasticsearch(_) | Self::ElasticApm(_) => Some("elasticsearch"),
-            Self::ClickHouse(_) => Some("clickhouse"),
-            Self::Zipkin(_) => Some("zipkin"),
             Self::Otlp(_)
             | Self::SignalFx(_)
             | Self::XRay(_)
             | Self::AzureAppInsights(_)
             | Self::SumoLogic(_) => None,
+            // Its spans are in one.
+            Self::ElasticApm(_) => Some("elasticsearch"),
+            queried => Some(queried.name()),
         }
     }
 
