@@ -46,6 +46,13 @@ pub(crate) fn learn(terminal: &Terminal) -> Result<Exit, Exit> {
     Ok(Exit::Passed)
 }
 
+/// Returns what is known of the system: by this machine, and by the file.
+pub(crate) fn known(terminal: &Terminal) -> LearnedProfile {
+    let mut learned = state::learned(terminal);
+    learned.merge(&committed(terminal));
+    learned
+}
+
 /// Returns the profile in the file; empty if there is no file, or if it cannot be read, which is printed.
 pub(crate) fn committed(terminal: &Terminal) -> LearnedProfile {
     let path = Path::new(FILE);

@@ -125,8 +125,7 @@ async fn fire(
     let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
     let otlp = &args.otlp;
     let otlp = if otlp.is_empty() { vec![loopback(4317), loopback(4318)] } else { otlp.clone() };
-    let mut learned = state::learned(terminal);
-    learned.merge(&learn::committed(terminal));
+    let learned = learn::known(terminal);
     let open = Open::listen(otlp, learned, environment, world).await;
     let session = open.map_err(|error| terminal.refuse(&error))?.session();
     let line = Line::begin(&plan.name, terminal, ProgressLevel::Tests);

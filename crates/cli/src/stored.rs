@@ -16,7 +16,7 @@ use crate::{
     exit::Exit,
     learn,
     reports::Reports,
-    run::{self, Line, Open, ProgressLevel, Session, state},
+    run::{self, Line, Open, ProgressLevel, Session},
     stores,
     terminal::Terminal,
     variables,
@@ -80,8 +80,7 @@ async fn open(
     world: World,
     terminal: &Terminal,
 ) -> Result<Session, Exit> {
-    let mut learned = state::learned(terminal);
-    learned.merge(&learn::committed(terminal));
+    let learned = learn::known(terminal);
     // No span is expected here, and a session has a receiver.
     let receiver = vec![SocketAddr::from((Ipv4Addr::LOCALHOST, 0))];
     let open = Open::listen(receiver, learned, environment, world).await;

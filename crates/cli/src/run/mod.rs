@@ -338,8 +338,7 @@ async fn open(
         (true, true) => vec![loopback(4317), loopback(4318)],
         (true, false) => vec![loopback(0)],
     };
-    let mut learned = state::learned(terminal);
-    learned.merge(&learn::committed(terminal));
+    let learned = learn::known(terminal);
     let open = Open::listen(addresses, learned, ours.clone().into_iter().collect(), world).await;
     let open = open.map_err(|error| terminal.refuse(&error))?.with_timeout(args.pace.timeout);
     let addresses = open.addresses();
