@@ -167,7 +167,7 @@ async fn judged(
             Err(error) => return Ok(RunEnd::Open(error.to_string())),
         };
     ports.hide(Secrets::of(&vars));
-    let learned = match stores(worker, taken, (plan, &vars), ports).await {
+    let through_stores = match stores(worker, taken, (plan, &vars), ports).await {
         Ok(learned) => learned,
         Err(error) if error.fault().is_transient() => return Err(LeaseLost(error.to_string())),
         Err(error) => return Ok(RunEnd::Open(error.to_string())),
@@ -188,7 +188,7 @@ async fn judged(
         files: &Files::default(),
         progress,
         limits: Limits::default(),
-        learned: &learned,
+        learned: through_stores.as_ref().unwrap_or(&taken.learned),
         started: None,
         timeout: Some(timeout.saturating_sub(spent.unwrap_or_default())),
     };
@@ -207,28 +207,28 @@ async fn judged(
     }
 }
 
-/// Lets the run query its trace stores, and returns the learned profile with what is known of them.
+/// Lets the run query its trace stores. Returns the learned profile with what is known of them, if there are any.
 async fn stores(
     worker: &Worker,
     taken: &RunLease,
     (plan, vars): (&Plan, &Vars),
     ports: &WorkerPorts<'_>,
-) -> Result<LearnedProfile, StoresError> {
-    let mut learned = taken.learned.clone();
+) -> Result<Option<LearnedProfile>, StoresError> {
     let is_needed = taken.has_stores || !plan.stores().is_empty();
     if !is_needed || plan.skip_trace_collection() {
-        return Ok(learned);
+        return Ok(None);
     }
     let Worker { db, watch, .. } = worker;
     let (project, within) = (&taken.project, ports.trace().step(Step::Resolve));
     let documents = StoreDocuments { db, project, watch: (watch, within) };
     let stores = worker.stores.of(plan, documents, vars).await?;
-    if !stores.is_empty() {
-        let known = db.learned_stores(project);
-        learned.stores = watch.db(within, Call("SELECT", "learned_stores"), known).await?;
+    if stores.is_empty() {
+        return Ok(None);
     }
+    let known = db.learned_stores(project);
+    let known = watch.db(within, Call("SELECT", "learned_stores"), known).await?;
     ports.query(stores);
-    Ok(learned)
+    Ok(Some(LearnedProfile { stores: known, ..taken.learned.clone() }))
 }
 
 /// Stores the secret outputs of a step for the steps that need them: the outcome has `***` in their place.
