@@ -72,6 +72,25 @@ fn what_is_learned_at_once_is_all_kept() {
     });
 }
 
+/// A delay that was seen through a trace store is none of pushed spans, nor of another store.
+#[test]
+fn what_is_learned_through_a_store_stays_apart() {
+    scratch::with(|scratch| async move {
+        let through = |store: &str, delay_ns| seen("orders", delay_ns).seen_through(&[store]);
+        let all = [seen("orders", 5), through("prod", 7), through("prod", 8), through("old", 9)];
+        scratch.db.learn(&project(), &all).await.expect("learned");
+        scratch.db.learn(&project(), &[seen("orders", 6)]).await.expect("learned");
+        let learned = scratch.db.learned(&project()).await.expect("asked");
+        assert_eq!(learned.services["orders"].delays_ns, [5, 6]);
+        let delays = |store: &str| learned.stores[store].services["orders"].delays_ns.clone();
+        assert_eq!((delays("prod"), delays("old")), (vec![7, 8], vec![9]));
+        let stores = scratch.db.learned_stores(&project()).await.expect("asked");
+        assert_eq!(stores, learned.stores);
+        let other = scratch.db.learned_stores(&"other".parse().expect("a project")).await;
+        assert!(other.expect("asked").is_empty(), "each project has its own");
+    });
+}
+
 #[test]
 fn a_run_is_given_what_was_learned() {
     scratch::with(|scratch| async move {
