@@ -64,7 +64,7 @@ impl StoreDialer {
         let kept = match lacks.as_slice() {
             [] => "it keeps whole spans".to_owned(),
             lacks => format!(
-                "it keeps no {}: statements about them are inconclusive",
+                "it keeps no {}: `check --store` shows the statements that need it",
                 lacks.join(", no ")
             ),
         };
