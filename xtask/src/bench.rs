@@ -11,13 +11,17 @@ use crate::{
     spawn,
 };
 
+/// The real trace stores, and the Collector that writes to those which do not accept OTLP.
+const STORES: &[&str] =
+    &["collector", "jaeger", "tempo", "opensearch", "elasticsearch", "clickhouse", "zipkin"];
+
 pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
     // The measured binary is built beside the one that measures it; some measurements measure their own process.
     let (services, packages): (&[&str], &[&str]) = match name {
         "ingest" | "telemetry" => (&["collector"], &["-p", "bench"]),
         "decode" | "lang" | "layout" | "page" => (&[], &["-p", "bench"]),
         "run" => (&[], &["-p", "bench"]),
-        "stores" => (&["jaeger", "tempo"], &["-p", "cli", "-p", "bench"]),
+        "stores" => (STORES, &["-p", "cli", "-p", "bench"]),
         _ => (&["postgres", "collector"], &["-p", "cli", "-p", "bench"]),
     };
     if name == "page" {

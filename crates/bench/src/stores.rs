@@ -4,11 +4,14 @@
 //! them has to be there.
 
 mod counter;
+mod rows;
+mod statements;
+mod writer;
 
 use std::{fs, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
-use model::{Outcome, Settlement, UnsettledReason, Verdict};
+use model::{Outcome, Settlement};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -21,74 +24,145 @@ use crate::{
     table::{Goal, Row},
 };
 use counter::QueryCounter;
+use rows::DATABASE;
+use statements::{Difference, Statements, statements};
+use writer::{Writer, installed};
 
-/// What is wrong with the shop, and the verdict of its test.
-const FAULTS: [(Option<&str>, Verdict); 4] = [
-    (None, Verdict::Passed),
-    (Some("n-plus-one"), Verdict::Failed),
-    (Some("lost-context"), Verdict::Inconclusive),
-    (Some("late-spans"), Verdict::Passed),
-];
+/// What is wrong with the shop.
+const FAULTS: [Option<&str>; 4] =
+    [None, Some("n-plus-one"), Some("lost-context"), Some("late-spans")];
+
+/// How many runs of [`verdicts`] are under way at once.
+const JOBS: usize = 25;
 
 /// The limit of a store's queries in a second.
 const QUERIES_MAX: f64 = 50.0;
 
-/// A store that accepts OTLP.
+/// A store, and where to send spans for it.
 struct TestedStore {
     name: &'static str,
     /// Where its HTTP API is.
     query: String,
-    /// Where it accepts OTLP by gRPC.
+    /// Where OTLP by gRPC is accepted.
     otlp: String,
     /// Writes its document, for an API at this address.
     document: fn(&str) -> String,
+    /// A part of the first line of a query.
+    request: &'static str,
+    /// Writes to a store that accepts no OTLP.
+    _writer: Option<Writer>,
 }
 
-/// Measures every installed store. `--short` repeats less.
+/// Measures every installed store, or the one whose name is given. `--short` repeats less.
 pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
     let is_short = rest.iter().any(|word| word == "--short");
+    let only = rest.iter().find(|word| !word.starts_with("--"));
     let binary = Server::binary_beside_this()?;
-    let stores: Vec<_> = stores().collect();
-    ensure!(!stores.is_empty(), "no store is installed: cargo xtask services up jaeger tempo");
+    let mut stores = stores().await?;
+    stores.retain(|store| only.is_none_or(|name| store.name.eq_ignore_ascii_case(name)));
+    ensure!(!stores.is_empty(), "no such store is installed: cargo xtask services up jaeger tempo");
+    let mut expected = Vec::new();
+    for fault in FAULTS {
+        let shop = Shop::open(None, fault, &binary).await?;
+        let outcomes = shop.run(&binary, 3, 3).await?.outcomes;
+        let mut by_otlp = outcomes.iter().map(statements);
+        let first = by_otlp.next().context("a run has an outcome")?;
+        ensure!(by_otlp.all(|other| other.verdicts() == first.verdicts()), "{fault:?} differs");
+        expected.push(first);
+    }
     let mut rows = Vec::new();
     for store in stores {
-        rows.extend(verdicts(&store, &binary, if is_short { 5 } else { 50 }).await?);
+        let repeat = if is_short { 5 } else { 50 };
+        rows.extend(verdicts(&store, &expected, &binary, repeat).await?);
         rows.extend(times(&store, &binary).await?);
         rows.extend(crowd(&store, &binary, if is_short { 20 } else { 100 }).await?);
     }
     Ok(rows)
 }
 
-fn stores() -> impl Iterator<Item = TestedStore> {
-    let jaeger = |url: &str| format!("type: jaeger, jaeger: {{endpoint: '{url}'}}");
-    let tempo = |url: &str| format!("type: tempo, tempo: {{http: {{url: '{url}'}}}}");
-    let jaeger = tested("Jaeger", "QUALITYTRACE_TEST_JAEGER", jaeger);
-    jaeger.into_iter().chain(tested("Tempo", "QUALITYTRACE_TEST_TEMPO", tempo))
+/// Opens every store that is installed.
+async fn stores() -> Result<Vec<TestedStore>> {
+    let mut stores = Vec::new();
+    let traces = "GET /api/";
+    if let Some(query) = installed("QUALITYTRACE_TEST_JAEGER") {
+        let document = |url: &str| format!("type: jaeger, jaeger: {{endpoint: '{url}'}}");
+        let otlp = setting("QUALITYTRACE_TEST_JAEGER_OTLP")?;
+        let (name, request) = ("Jaeger", traces);
+        stores.push(TestedStore { name, query, otlp, document, request, _writer: None });
+    }
+    if let Some(query) = installed("QUALITYTRACE_TEST_TEMPO") {
+        let document = |url: &str| format!("type: tempo, tempo: {{http: {{url: '{url}'}}}}");
+        let otlp = setting("QUALITYTRACE_TEST_TEMPO_OTLP")?;
+        let (name, request) = ("Tempo", traces);
+        stores.push(TestedStore { name, query, otlp, document, request, _writer: None });
+    }
+    if let Some(query) = installed("QUALITYTRACE_TEST_OPENSEARCH") {
+        let document = |url: &str| format!("type: opensearch, opensearch: {{{}}}", search(url));
+        let jaeger = setting("QUALITYTRACE_TEST_OPENSEARCH_JAEGER")?;
+        let writer = Writer::jaeger(&jaeger, "opensearch", &query).await?;
+        stores.push(writer.of("OpenSearch", query, document, "POST /_search?"));
+    }
+    if let Some(query) = installed("QUALITYTRACE_TEST_ELASTICSEARCH") {
+        let document =
+            |url: &str| format!("type: elasticsearch, elasticsearch: {{{}}}", search(url));
+        let jaeger = setting("QUALITYTRACE_TEST_ELASTICSEARCH_JAEGER")?;
+        let writer = Writer::jaeger(&jaeger, "elasticsearch", &query).await?;
+        stores.push(writer.of("Elasticsearch", query, document, "POST /_search?"));
+    }
+    if let Some(query) = installed("QUALITYTRACE_TEST_CLICKHOUSE") {
+        let document = |url: &str| {
+            format!("type: clickhouse, clickhouse: {{url: '{url}', database: {DATABASE}}}")
+        };
+        let writer = Writer::rows(&query).await?;
+        stores.push(writer.of("ClickHouse", query, document, "POST /"));
+    }
+    if let Some(query) = installed("QUALITYTRACE_TEST_ZIPKIN") {
+        let document = |url: &str| format!("type: zipkin, zipkin: {{url: '{url}'}}");
+        let exporter = format!("zipkin: {{endpoint: '{query}/api/v2/spans'}}");
+        let writer = Writer::collector(&exporter).await?;
+        stores.push(writer.of("Zipkin", query, document, traces));
+    }
+    Ok(stores)
 }
 
-/// Returns a store, if its variables state where it is.
-fn tested(name: &'static str, variable: &str, document: fn(&str) -> String) -> Option<TestedStore> {
-    let query = setting(variable).ok()?;
-    let otlp = setting(&format!("{variable}_OTLP")).ok()?;
-    Some(TestedStore { name, query, otlp, document })
+/// Returns the keys of a search node with the indices of a Jaeger.
+fn search(url: &str) -> String {
+    format!("addresses: ['{url}'], index: 'jaeger-span-*'")
 }
 
-/// The shop, with its first test and the document of the store in a folder.
+impl Writer {
+    fn of(
+        self,
+        name: &'static str,
+        query: String,
+        document: fn(&str) -> String,
+        request: &'static str,
+    ) -> TestedStore {
+        let otlp = self.otlp.clone();
+        TestedStore { name, query, otlp, document, request, _writer: Some(self) }
+    }
+}
+
+/// The shop, with its first test in a folder.
 struct Shop {
     _process: Child,
     folder: TempDir,
+    /// Where the command accepts OTLP.
+    receiver: String,
 }
 
 impl Shop {
+    /// Opens a shop that exports to a store, which the test queries at this URL; else to the command itself.
     async fn open(
-        store: &TestedStore,
-        query: &str,
+        store: Option<(&TestedStore, &str)>,
         fault: Option<&str>,
         binary: &Path,
     ) -> Result<Self> {
         let address = format!("127.0.0.1:{}", free_port()?);
+        let receiver = format!("127.0.0.1:{}", free_port()?);
+        let otlp = store.map_or(&receiver, |(store, _)| &store.otlp);
         let mut demo = Command::new(binary);
-        demo.args(["demo", "--http", &address, "--otlp", &format!("http://{}", store.otlp)]);
+        demo.args(["demo", "--http", &address, "--otlp", &format!("http://{otlp}")]);
         demo.args(fault.into_iter().flat_map(|fault| ["--fault", fault]));
         let mut process = demo.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
         let output = process.stdout.take().context("it has an output")?;
@@ -98,40 +172,59 @@ impl Shop {
         init.current_dir(&folder).args(["init", "--http", &address]).stdout(Stdio::null());
         ensure!(init.status().await?.success(), "the first test is written");
         let test = folder.path().join("qualitytrace/checkout.yaml");
-        // The store needs more time than the shop.
+        // A store needs more time than the shop.
         fs::write(&test, fs::read_to_string(&test)?.replace("    timeout: 5s\n", ""))?;
-        let document = (store.document)(query);
-        let document =
-            format!("type: TraceStore\nspec: {{name: prod, default: true, {document}}}\n");
-        fs::write(folder.path().join("qualitytrace/store.yaml"), document)?;
-        Ok(Self { _process: process, folder })
+        if let Some((store, query)) = store {
+            let document = (store.document)(query);
+            let document =
+                format!("type: TraceStore\nspec: {{name: prod, default: true, {document}}}\n");
+            fs::write(folder.path().join("qualitytrace/store.yaml"), document)?;
+        }
+        Ok(Self { _process: process, folder, receiver })
     }
 
     async fn run(&self, binary: &Path, repeat: usize, jobs: usize) -> Result<CommandRun> {
         let (repeat, jobs) = (repeat.to_string(), jobs.to_string());
-        let arguments = ["--otlp", "127.0.0.1:0", "--repeat", &repeat, "--jobs", &jobs];
+        let arguments = ["--otlp", &self.receiver, "--repeat", &repeat, "--jobs", &jobs];
         run(binary, self.folder.path(), &arguments).await
     }
 }
 
-/// The verdicts of every fault are those of spans that come by OTLP.
-async fn verdicts(store: &TestedStore, binary: &Path, repeat: usize) -> Result<Vec<Row>> {
-    let (mut runs, mut wrong, mut unread) = (0, 0, 0);
-    for (fault, expected) in FAULTS {
-        let shop = Shop::open(store, &store.query, fault, binary).await?;
-        let outcomes = shop.run(binary, repeat, 10).await?.outcomes;
+/// The verdicts of every statement, with every fault, are those of spans that come by OTLP.
+async fn verdicts(
+    store: &TestedStore,
+    expected: &[Statements],
+    binary: &Path,
+    repeat: usize,
+) -> Result<Vec<Row>> {
+    let mut sum = Difference::default();
+    for (fault, expected) in FAULTS.into_iter().zip(expected) {
+        let shop = Shop::open(Some((store, &store.query)), fault, binary).await?;
+        let outcomes = shop.run(binary, repeat, JOBS).await?.outcomes;
         ensure!(outcomes.len() == repeat, "{} of {repeat} runs", outcomes.len());
-        runs += outcomes.len();
-        unread += outcomes.iter().filter(|outcome| has_gap(outcome)).count();
-        wrong += outcomes.iter().filter(|it| it.verdict != expected && !has_gap(it)).count();
+        for outcome in &outcomes {
+            sum.add(expected, &statements(outcome));
+        }
     }
-    let name = store.name;
+    let (name, runs) = (store.name, FAULTS.len() * repeat);
+    let share = |part: usize, of: usize| part as f64 / of as f64 * 100.0;
     Ok(vec![
         row(format!("{name}: runs with every fault"), runs as f64, "runs", None),
-        row(format!("{name}: other verdicts than by OTLP"), wrong as f64, "runs", most(0.0)),
         row(
-            format!("{name}: inconclusive with a store's reason"),
-            unread as f64 / runs as f64 * 100.0,
+            format!("{name}: statements with another verdict than by OTLP"),
+            sum.wrong as f64,
+            "statements",
+            most(0.0),
+        ),
+        row(
+            format!("{name}: statements that need what it does not keep"),
+            share(sum.lacking, sum.statements),
+            "%",
+            None,
+        ),
+        row(
+            format!("{name}: runs inconclusive because it did not answer"),
+            share(sum.unread, runs),
             "%",
             most(2.0),
         ),
@@ -140,7 +233,7 @@ async fn verdicts(store: &TestedStore, binary: &Path, repeat: usize) -> Result<V
 
 /// The time to the verdict, and how well the lag fits after twenty runs.
 async fn times(store: &TestedStore, binary: &Path) -> Result<Vec<Row>> {
-    let shop = Shop::open(store, &store.query, None, binary).await?;
+    let shop = Shop::open(Some((store, &store.query)), None, binary).await?;
     let outcomes = shop.run(binary, 20, 1).await?.outcomes;
     let settled: Vec<_> = outcomes.iter().filter_map(|it| it.settlement.as_ref()).collect();
     let last = settled.last().context("a run has a settlement")?;
@@ -180,17 +273,19 @@ fn excess(settlement: &Settlement) -> f64 {
 
 /// Many runs at once share the limit of the store, and none starves.
 async fn crowd(store: &TestedStore, binary: &Path, runs: usize) -> Result<Vec<Row>> {
-    let counter = QueryCounter::start(&store.query).await?;
-    let shop = Shop::open(store, &counter.url(), None, binary).await?;
+    let counter = QueryCounter::start(&store.query, store.request).await?;
+    let shop = Shop::open(Some((store, &counter.url())), None, binary).await?;
     let finished = shop.run(binary, runs, runs).await?;
-    let passed = finished.outcomes.iter().filter(|it| it.verdict == Verdict::Passed).count();
+    let is_complete =
+        |it: &&Outcome| it.settlement.as_ref().is_some_and(|it| it.unsettled.is_empty());
+    let complete = finished.outcomes.iter().filter(is_complete).count();
     let queries = counter.queries();
     let in_a_second = QueryCounter::most_within(&queries, Duration::from_secs(1));
     let name = store.name;
     Ok(vec![
         row(
-            format!("{name}: {runs} runs at once, passed"),
-            passed as f64,
+            format!("{name}: {runs} runs at once, with a complete trace"),
+            complete as f64,
             "runs",
             least(runs as f64),
         ),
@@ -207,12 +302,6 @@ async fn crowd(store: &TestedStore, binary: &Path, runs: usize) -> Result<Vec<Ro
             most(QUERIES_MAX),
         ),
     ])
-}
-
-fn has_gap(outcome: &Outcome) -> bool {
-    use UnsettledReason::{StorePartial, StoreUnread};
-    let unsettled = outcome.settlement.iter().flat_map(|it| &it.unsettled);
-    unsettled.into_iter().any(|it| matches!(it, StoreUnread(_) | StorePartial(_)))
 }
 
 fn most(value: f64) -> Option<Goal> {

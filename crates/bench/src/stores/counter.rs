@@ -13,9 +13,6 @@ use tokio::{
     time::Instant,
 };
 
-/// The beginning of a request for a trace, in the API of every store that is measured.
-const REQUEST: &[u8] = b"GET /api/";
-
 #[derive(Debug)]
 pub(super) struct QueryCounter {
     port: u16,
@@ -25,8 +22,8 @@ pub(super) struct QueryCounter {
 }
 
 impl QueryCounter {
-    /// Starts a proxy to the API at this URL.
-    pub(super) async fn start(url: &str) -> Result<Self> {
+    /// Starts a proxy to the API at this URL. The first line of a query contains `request`.
+    pub(super) async fn start(url: &str, request: &'static str) -> Result<Self> {
         let target = url.strip_prefix("http://").context("a URL without TLS")?.to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await?;
         let port = listener.local_addr()?.port();
@@ -36,7 +33,7 @@ impl QueryCounter {
         tasks.spawn(async move {
             let mut connections = JoinSet::new();
             while let Ok((stream, _)) = listener.accept().await {
-                connections.spawn(forward(stream, target.clone(), Arc::clone(&seen)));
+                connections.spawn(forward(stream, target.clone(), request, Arc::clone(&seen)));
             }
         });
         Ok(Self { port, queries, _tasks: tasks })
@@ -61,14 +58,20 @@ impl QueryCounter {
 }
 
 /// Forwards a connection. A client sends a request only after the response to the one before, so each is read by itself.
-async fn forward(client: TcpStream, target: String, queries: Arc<Mutex<Vec<Instant>>>) {
+async fn forward(
+    client: TcpStream,
+    target: String,
+    request: &'static str,
+    queries: Arc<Mutex<Vec<Instant>>>,
+) {
     let Ok(store) = TcpStream::connect(&target).await else { return };
     let (mut from_client, mut to_client) = client.into_split();
     let (mut from_store, mut to_store) = store.into_split();
     let requests = async {
         let mut buffer = vec![0; 16 << 10];
         while let Ok(read @ 1..) = from_client.read(&mut buffer).await {
-            if buffer[..read].starts_with(REQUEST) {
+            let line = buffer[..read].split(|byte| *byte == b'\r').next().unwrap_or_default();
+            if line.windows(request.len()).any(|part| part == request.as_bytes()) {
                 queries.lock().unwrap_or_else(PoisonError::into_inner).push(Instant::now());
             }
             if to_store.write_all(&buffer[..read]).await.is_err() {
