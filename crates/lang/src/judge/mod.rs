@@ -15,6 +15,7 @@ mod needs;
 mod silent;
 mod spec;
 mod tree;
+mod walk;
 mod words;
 
 use model::{

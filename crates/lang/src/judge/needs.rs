@@ -10,12 +10,15 @@ use std::collections::BTreeSet;
 
 use model::{Place, Settlement, SpanDetail};
 
-use super::silent::{is_service, texts};
+use super::{
+    silent::{is_service, texts},
+    walk::{self, Visitor},
+};
 use crate::{
     eval::{lasting::parts, world::TRIGGER_NAMES},
     plan::{Plan, SourceNode},
     syntax::ast::{
-        Combinator, Expr, ExprKind, Inner, Intrinsic, Property, Pseudo, Relation, Selector,
+        Combinator, Comparator, Expr, ExprKind, Hop, Inner, Intrinsic, Property, Relation, Selector,
     },
     value::operator::Filter,
 };
@@ -86,8 +89,7 @@ fn needs<'e>(
     statements: impl IntoIterator<Item = &'e Expr>,
 ) -> BTreeSet<SpanDetail> {
     let mut needs = Needs::default();
-    selectors.into_iter().for_each(|selector| needs.in_selector(selector));
-    statements.into_iter().for_each(|statement| needs.in_expression(statement));
+    walk::all(selectors, statements, &mut needs);
     needs.found
 }
 
@@ -96,36 +98,27 @@ struct Needs {
     found: BTreeSet<SpanDetail>,
 }
 
-impl Needs {
-    fn in_selector(&mut self, selector: &Selector) {
-        for hop in selector.parts.iter().flat_map(|part| &part.hops) {
-            match hop.combinator {
-                Combinator::Linked => self.add(SpanDetail::Links),
-                Combinator::Adjacent | Combinator::Sibling => self.add(SpanDetail::Nanoseconds),
-                Combinator::Descendant
-                | Combinator::Child
-                | Combinator::Parent
-                | Combinator::Ancestor => {}
-            }
-            if hop.step.position.is_some() {
-                self.add(SpanDetail::Nanoseconds);
-            }
-            hop.step.condition.iter().for_each(|condition| self.in_expression(condition));
-            for pseudo in &hop.step.pseudos {
-                match pseudo {
-                    Pseudo::Has(inner) | Pseudo::Not(inner) => self.in_selector(inner),
-                    Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => {}
-                }
-            }
+impl Visitor for Needs {
+    fn hop(&mut self, hop: &Hop) {
+        match hop.combinator {
+            Combinator::Linked => self.add(SpanDetail::Links),
+            Combinator::Adjacent | Combinator::Sibling => self.add(SpanDetail::Nanoseconds),
+            Combinator::Descendant
+            | Combinator::Child
+            | Combinator::Parent
+            | Combinator::Ancestor => {}
+        }
+        if hop.step.position.is_some() {
+            self.add(SpanDetail::Nanoseconds);
         }
     }
 
-    fn in_expression(&mut self, expression: &Expr) {
+    fn expression(&mut self, expression: &Expr) {
         match &expression.kind {
             ExprKind::Property(property) => self.in_property(property),
-            ExprKind::Compare { left, right, .. } => {
+            ExprKind::Compare { left, comparator, right, .. } => {
                 for (side, other) in [(left, right), (right, left)] {
-                    self.in_comparison(side, other);
+                    self.in_comparison(side, *comparator, other);
                 }
             }
             ExprKind::Filter { input, filter, .. } => {
@@ -136,29 +129,16 @@ impl Needs {
                 if is_typed && speaks_of(input, &|it| matches!(it, Property::Attribute { .. })) {
                     self.add(SpanDetail::ValueTypes);
                 }
+                self.in_whole(input);
             }
-            ExprKind::Aggregate(aggregate) => {
-                self.in_selector(&aggregate.of);
-                let values = aggregate.value.iter().chain(&aggregate.by);
-                values.for_each(|value| self.in_expression(value));
-            }
-            ExprKind::Gap { from, to } => {
-                self.add(SpanDetail::Nanoseconds);
-                [from, to].into_iter().for_each(|side| self.in_selector(side));
-            }
-            ExprKind::Quantified { subject, predicate } => {
-                self.in_selector(&subject.selector);
-                predicate.iter().for_each(|predicate| self.in_expression(predicate));
-            }
-            ExprKind::Relation { left, relation, right } => {
-                self.add(match relation {
-                    Relation::Calls => SpanDetail::Links,
-                    Relation::Before | Relation::After | Relation::Inside | Relation::Overlaps => {
-                        SpanDetail::Nanoseconds
-                    }
-                });
-                [left, right].into_iter().for_each(|it| self.in_selector(&it.selector));
-            }
+            ExprKind::Aggregate(aggregate) => aggregate.by.iter().for_each(|it| self.in_whole(it)),
+            ExprKind::Gap { .. } => self.add(SpanDetail::Nanoseconds),
+            ExprKind::Relation { relation, .. } => self.add(match relation {
+                Relation::Calls => SpanDetail::Links,
+                Relation::Before | Relation::After | Relation::Inside | Relation::Overlaps => {
+                    SpanDetail::Nanoseconds
+                }
+            }),
             ExprKind::Within { inner, condition } => {
                 match inner {
                     Inner::Link => self.add(SpanDetail::Links),
@@ -171,20 +151,36 @@ impl Needs {
             }
             _ => {}
         }
-        parts(expression).into_iter().for_each(|part| self.in_expression(part));
+    }
+}
+
+impl Needs {
+    /// Adds what a value needs that is more than compared with a text: a name is needed as it was sent, and so is a kind.
+    fn in_whole(&mut self, value: &Expr) {
+        if speaks_of(value, &is_name) {
+            self.add(SpanDetail::NameCase);
+        }
+        if speaks_of(value, &is_kind) {
+            self.add(SpanDetail::Kinds);
+        }
     }
 
-    /// Adds what the comparison of one side with the other needs.
-    fn in_comparison(&mut self, side: &Expr, other: &Expr) {
+    /// Adds what the comparison of one side with the other needs. A text without capital letters is compared with names as a
+    /// store without them keeps them.
+    fn in_comparison(&mut self, side: &Expr, comparator: Comparator, other: &Expr) {
         let written = texts(other);
         if speaks_of(side, &is_name) {
             let is_ours = |text: &String| TRIGGER_NAMES.contains(&text.as_str());
-            let has_capital = |text: &String| text.chars().any(char::is_uppercase);
-            if written.is_empty() || written.iter().any(|it| has_capital(it) && !is_ours(it)) {
+            let is_cased = |text: &String| {
+                // A class of characters, such as `[[:upper:]]`, can tell capital letters apart.
+                let has_class = comparator == Comparator::Matches && text.contains(['[', '\\']);
+                has_class || text.chars().any(char::is_uppercase)
+            };
+            if written.is_empty() || written.iter().any(|it| is_cased(it) && !is_ours(it)) {
                 self.add(SpanDetail::NameCase);
             }
         }
-        if speaks_of(side, &|it| matches!(it, Property::Intrinsic(Intrinsic::Kind, _))) {
+        if speaks_of(side, &is_kind) {
             let is_lost = |text: &String| matches!(text.as_str(), "internal" | "unspecified");
             if written.is_empty() || written.iter().any(is_lost) {
                 self.add(SpanDetail::Kinds);
@@ -244,6 +240,10 @@ fn speaks_of(expression: &Expr, is_such: &dyn Fn(&Property) -> bool) -> bool {
 /// Whether a property is the name of a span or of a service.
 fn is_name(property: &Property) -> bool {
     matches!(property, Property::Intrinsic(Intrinsic::Name, _)) || is_service(property)
+}
+
+fn is_kind(property: &Property) -> bool {
+    matches!(property, Property::Intrinsic(Intrinsic::Kind, _))
 }
 
 fn is_event_attribute(property: &Property) -> bool {

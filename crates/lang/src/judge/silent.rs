@@ -8,13 +8,16 @@ use std::collections::BTreeSet;
 use model::{Settlement, Trace, UnansweredPeer, trace::ValueRef};
 use regex::Regex;
 
-use super::decide::TraceKnowledge;
+use super::{
+    decide::TraceKnowledge,
+    walk::{self, Visitor},
+};
 use crate::{
     eval::{
         expression::{Values, constant},
         lasting::parts,
     },
-    syntax::ast::{Comparator, Expr, ExprKind, Intrinsic, Property, Pseudo, Selector},
+    syntax::ast::{Comparator, Expr, ExprKind, Intrinsic, Property, Selector},
     value::Value,
 };
 
@@ -48,10 +51,9 @@ impl<'a> Silence<'a> {
         selectors: impl IntoIterator<Item = &'e Selector>,
         statements: impl IntoIterator<Item = &'e Expr>,
     ) -> TraceKnowledge {
-        let mut absent = Vec::new();
-        selectors.into_iter().for_each(|selector| self.in_selector(selector, &mut absent));
-        statements.into_iter().for_each(|statement| self.in_expression(statement, &mut absent));
-        match (seen, absent.first()) {
+        let mut absence = Absence { services: &self.services, absent: Vec::new() };
+        walk::all(selectors, statements, &mut absence);
+        match (seen, absence.absent.first()) {
             (TraceKnowledge::Whole, Some(service)) => TraceKnowledge::Part(self.reason(service)),
             _ => seen.clone(),
         }
@@ -69,42 +71,19 @@ impl<'a> Silence<'a> {
             named.join(", ")
         )
     }
+}
 
-    fn in_selector(&self, selector: &Selector, absent: &mut Vec<String>) {
-        for hop in selector.parts.iter().flat_map(|part| &part.hops) {
-            hop.step.condition.iter().for_each(|condition| self.in_expression(condition, absent));
-            for pseudo in &hop.step.pseudos {
-                match pseudo {
-                    Pseudo::Has(inner) | Pseudo::Not(inner) => self.in_selector(inner, absent),
-                    Pseudo::Root | Pseudo::Leaf | Pseudo::Orphan => {}
-                }
-            }
-        }
-    }
+/// The services that a statement names and that sent no spans.
+struct Absence<'a> {
+    services: &'a BTreeSet<&'a str>,
+    absent: Vec<String>,
+}
 
-    fn in_expression(&self, expression: &Expr, absent: &mut Vec<String>) {
-        match &expression.kind {
-            ExprKind::Compare { left, comparator, is_negated, right } => {
-                let names = Names::of(left, *comparator, *is_negated, right);
-                absent.extend(names.and_then(|names| names.absent(&self.services)));
-                [left, right].into_iter().for_each(|side| self.in_expression(side, absent));
-            }
-            ExprKind::Aggregate(aggregate) => {
-                self.in_selector(&aggregate.of, absent);
-                let values = aggregate.value.iter().chain(&aggregate.by);
-                values.for_each(|value| self.in_expression(value, absent));
-            }
-            ExprKind::Gap { from, to } => {
-                [from, to].into_iter().for_each(|side| self.in_selector(side, absent));
-            }
-            ExprKind::Quantified { subject, predicate } => {
-                self.in_selector(&subject.selector, absent);
-                predicate.iter().for_each(|predicate| self.in_expression(predicate, absent));
-            }
-            ExprKind::Relation { left, right, .. } => {
-                [left, right].into_iter().for_each(|it| self.in_selector(&it.selector, absent));
-            }
-            _ => parts(expression).into_iter().for_each(|part| self.in_expression(part, absent)),
+impl Visitor for Absence<'_> {
+    fn expression(&mut self, expression: &Expr) {
+        if let ExprKind::Compare { left, comparator, is_negated, right } = &expression.kind {
+            let names = Names::of(left, *comparator, *is_negated, right);
+            self.absent.extend(names.and_then(|names| names.absent(self.services)));
         }
     }
 }
