@@ -1,12 +1,9 @@
 //! Limits the queries of one store, over all traces.
 
-use std::{
-    sync::{Mutex, PoisonError},
-    time::Duration,
-};
+use std::time::Duration;
 
 use tokio::{
-    sync::{Semaphore, SemaphorePermit},
+    sync::{Mutex, Semaphore, SemaphorePermit},
     time::{Instant, sleep_until},
 };
 
@@ -16,6 +13,7 @@ pub struct QueryLimit {
     permits: Semaphore,
     /// The time between the beginnings of two queries.
     gap: Duration,
+    /// When the next query may begin. The query that waits for it holds the lock.
     next: Mutex<Option<Instant>>,
 }
 
@@ -32,13 +30,12 @@ impl QueryLimit {
     /// Waits for a turn. The query may run as long as the permit exists.
     pub(super) async fn turn(&self) -> SemaphorePermit<'_> {
         let permit = self.permits.acquire().await.expect("the semaphore is never closed");
-        let at = {
-            let mut next = self.next.lock().unwrap_or_else(PoisonError::into_inner);
-            let at = next.map_or_else(Instant::now, |next| next.max(Instant::now()));
-            *next = Some(at + self.gap);
-            at
-        };
-        sleep_until(at).await;
+        let mut next = self.next.lock().await;
+        if let Some(at) = *next {
+            sleep_until(at).await;
+        }
+        // A timer may fire late: the gap counts from the beginning that was, so that no window has more queries.
+        *next = Some(Instant::now() + self.gap);
         permit
     }
 }
