@@ -4,6 +4,9 @@ use std::iter;
 
 use model::{Outcome, UnsettledReason, Verdict};
 
+/// What the reason of a statement contains that needs what the store does not keep.
+const LACKS: [&str; 2] = ["` keeps no ", "its trace store does not keep every attribute"];
+
 /// The statements of a run, in the order of its test.
 pub(super) struct Statements {
     statements: Vec<(Verdict, IsLacking)>,
@@ -34,7 +37,8 @@ pub(super) fn statements(outcome: &Outcome) -> Statements {
     let assertions = assertions.map(|it| (it.verdict, &it.reason));
     let claims = judgement.claims.iter().map(|it| (it.verdict, &it.reason));
     let statements = assertions.chain(claims).map(|(verdict, reason)| {
-        let is_lacking = reason.as_ref().is_some_and(|it| it.contains("` keeps no "));
+        let is_lack = |it: &String| LACKS.iter().any(|words| it.contains(words));
+        let is_lacking = reason.as_ref().is_some_and(is_lack);
         (verdict, verdict == Verdict::Inconclusive && is_lacking)
     });
     use UnsettledReason::{StorePartial, StoreUnread};
