@@ -11,6 +11,7 @@ mod contract;
 mod golang;
 mod jaeger;
 mod keycloak;
+mod maven;
 mod ports;
 mod postgres;
 mod process;

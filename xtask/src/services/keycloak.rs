@@ -11,7 +11,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{Launch, Service, ports};
+use super::{Launch, Service, maven, ports};
 use crate::{
     cache,
     machine::{Machine, fingerprint},
@@ -75,20 +75,15 @@ impl Service for Keycloak {
 /// Returns its folder, and installs it if this machine does not have it.
 fn home(machine: &Machine) -> Result<PathBuf> {
     let key = format!("keycloak-{VERSION}-{:08x}", fingerprint(REALM.as_bytes()) >> 32);
-    let bin = cache::install(&machine.cache, &key, &[PROGRAM], |part| install(&key, part))?;
+    let bin =
+        cache::install(&machine.cache, &key, &[PROGRAM], |part| install(machine, &key, part))?;
     Ok(bin.parent().context("a program stands in a folder")?.to_owned())
 }
 
-fn install(key: &str, part: &Path) -> Result<()> {
+fn install(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     eprintln!("{key}: getting Keycloak from Maven Central, 150 MB, once per machine");
-    let repository = part.join("m2");
-    spawn::run(
-        Command::new("mvn")
-            .args(["-q", "-B", "dependency:get", "-Dtransitive=false"])
-            .arg(format!("-Dmaven.repo.local={}", repository.display()))
-            .arg(format!("-Dartifact=org.keycloak:keycloak-quarkus-dist:{VERSION}:zip"))
-            .current_dir(part),
-    )?;
+    let artifact = format!("org.keycloak:keycloak-quarkus-dist:{VERSION}:zip");
+    let repository = maven::get(machine, key, part, &artifact)?;
     let zip =
         format!("org/keycloak/keycloak-quarkus-dist/{VERSION}/keycloak-quarkus-dist-{VERSION}.zip");
     spawn::run(Command::new("unzip").arg("-q").arg(repository.join(zip)).current_dir(part))?;

@@ -13,7 +13,7 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{Launch, Service, jaeger, ports};
+use super::{Launch, Service, jaeger, maven, ports};
 use crate::{
     cache,
     machine::{Machine, fingerprint},
@@ -109,20 +109,15 @@ impl SearchNode {
     /// Returns the folder of its program, and installs it if this machine does not have it.
     fn program(&self, machine: &Machine) -> Result<PathBuf> {
         let key = self.key();
-        cache::install(&machine.cache, &key, &[PROGRAM], |part| self.build(&key, part))
+        cache::install(&machine.cache, &key, &[PROGRAM], |part| self.build(machine, &key, part))
     }
 
-    fn build(&self, key: &str, part: &Path) -> Result<()> {
+    fn build(&self, machine: &Machine, key: &str, part: &Path) -> Result<()> {
         eprintln!("{key}: getting {} from Maven Central, 50 MB, once per machine", self.name);
         fs::write(part.join("pom.xml"), self.project())?;
-        let repository = part.join("m2");
-        spawn::run(
-            Command::new("mvn")
-                .args(["-q", "-B", "dependency:copy-dependencies", "-DincludeScope=runtime"])
-                .arg(format!("-Dmaven.repo.local={}", repository.display()))
-                .arg("-DoutputDirectory=lib")
-                .current_dir(part),
-        )?;
+        let goal =
+            ["dependency:copy-dependencies", "-DincludeScope=runtime", "-DoutputDirectory=lib"];
+        let repository = maven::run(machine, key, part, &goal)?;
         cache::remove(&repository)?;
         fs::write(part.join("SearchNode.java"), SOURCE.replace("PRODUCT", self.name))?;
         let mut compile = Command::new("javac");

@@ -11,8 +11,8 @@ use std::{
 
 use anyhow::{Context, Result};
 
-use super::{Launch, Service, ports};
-use crate::{cache, machine::Machine, spawn};
+use super::{Launch, Service, maven, ports};
+use crate::{cache, machine::Machine};
 
 pub(super) struct Zipkin;
 
@@ -68,20 +68,15 @@ pub(super) fn key() -> String {
 /// Returns the path of its program, and downloads it if this machine does not have it.
 fn program(machine: &Machine) -> Result<PathBuf> {
     let key = key();
-    let bin = cache::install(&machine.cache, &key, &[PROGRAM], |part| download(&key, part))?;
+    let bin =
+        cache::install(&machine.cache, &key, &[PROGRAM], |part| download(machine, &key, part))?;
     Ok(bin.join(PROGRAM))
 }
 
-fn download(key: &str, part: &Path) -> Result<()> {
+fn download(machine: &Machine, key: &str, part: &Path) -> Result<()> {
     eprintln!("{key}: getting Zipkin from Maven Central, 131 MB, once per machine");
-    let repository = part.join("m2");
-    spawn::run(
-        Command::new("mvn")
-            .args(["-q", "-B", "dependency:get", "-Dtransitive=false"])
-            .arg(format!("-Dmaven.repo.local={}", repository.display()))
-            .arg(format!("-Dartifact=io.zipkin:zipkin-server:{VERSION}:jar:exec"))
-            .current_dir(part),
-    )?;
+    let artifact = format!("io.zipkin:zipkin-server:{VERSION}:jar:exec");
+    let repository = maven::get(machine, key, part, &artifact)?;
     let jar = format!("io/zipkin/zipkin-server/{VERSION}/zipkin-server-{VERSION}-exec.jar");
     let bin = part.join("bin");
     fs::create_dir_all(&bin)?;
