@@ -30,15 +30,16 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
     services::with(machine, services, |variables| {
         let mut build = machine.cargo();
         spawn::run(build.args(["build", "--quiet", "--release"]).args(packages))?;
-        let mut cargo = machine.cargo();
-        cargo.args(["run", "--quiet", "--release", "-p", "bench", "--", name]).args(rest);
+        // Not by `cargo run`: for one package alone, it would choose other features and build everything again.
+        let mut bench = machine.command(machine.target().join("release/bench"));
+        bench.arg(name).args(rest);
         if name == "run" || name == "server" {
             // Measures the binary that users install, which is built in its own folder.
             let mut build = machine.cargo();
             spawn::run(build.args(["build", "--quiet", "--profile", "dist", "-p", "cli"]))?;
-            cargo.arg("--binary").arg(machine.target().join("dist/qualitytrace"));
+            bench.arg("--binary").arg(machine.target().join("dist/qualitytrace"));
         }
-        spawn::run(cargo.envs(variables.iter().cloned()))
+        spawn::run(bench.envs(variables.iter().cloned()))
     })
 }
 
