@@ -21,6 +21,7 @@ use std::{fmt, pin::Pin, time::Duration};
 
 use bytes::Bytes;
 use model::{SpanDetail, Timestamp, TraceId};
+use otlp::ReadError;
 
 use crate::arrivals::Lag;
 
@@ -142,7 +143,10 @@ pub enum Completeness {
 
 /// Returns the spans of a trace in a JSON answer, in OTLP `TracesData` messages.
 fn from_json(body: &[u8], trace: TraceId) -> Result<Vec<Bytes>, String> {
-    let traces = otlp::read(body).map_err(|error| error.to_string())?;
+    let traces = otlp::read(body).map_err(|error| match error {
+        ReadError::Unknown { found } => format!("not an answer of its API: {found}"),
+        other => other.to_string(),
+    })?;
     let of_trace = traces.iter().filter(|it| it.id() == trace);
     Ok(of_trace.map(|trace| otlp::encode(trace).into()).collect())
 }
