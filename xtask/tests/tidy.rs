@@ -85,8 +85,10 @@ const WIRE_PLACES: &[&str] = &[
 /// The types of trace stores, as documents name them; `jaeger` is the name of a propagation format too.
 const STORES: &[&str] = &["tempo", "opensearch", "elasticsearch", "clickhouse", "zipkin"];
 
-/// The places whose code may name a trace store: its driver, its document, and what starts the parts that tests run against.
+/// The places whose code may name a trace store: its driver, its document, what starts the parts that tests run against, and what
+/// measures runs through each of them.
 const STORE_PLACES: &[&str] = &[
+    "crates/bench/src/stores.rs",
     "crates/drivers/src/store/",
     "crates/lang/src/document/",
     "crates/lang/src/schema/",

@@ -25,8 +25,8 @@ use crate::{
 };
 use counter::QueryCounter;
 use rows::DATABASE;
-use statements::{Difference, Statements, statements};
-use writer::{Writer, installed};
+use statements::{Statements, VerdictDifference, statements};
+use writer::{StoreWriter, installed};
 
 /// What is wrong with the shop.
 const FAULTS: [Option<&str>; 4] =
@@ -50,7 +50,7 @@ struct TestedStore {
     /// A part of the first line of a query.
     request: &'static str,
     /// Writes to a store that accepts no OTLP.
-    _writer: Option<Writer>,
+    _writer: Option<StoreWriter>,
 }
 
 /// Measures every installed store, or the one whose name is given. `--short` repeats less.
@@ -99,27 +99,27 @@ async fn stores() -> Result<Vec<TestedStore>> {
     if let Some(query) = installed("QUALITYTRACE_TEST_OPENSEARCH") {
         let document = |url: &str| format!("type: opensearch, opensearch: {{{}}}", search(url));
         let jaeger = setting("QUALITYTRACE_TEST_OPENSEARCH_JAEGER")?;
-        let writer = Writer::jaeger(&jaeger, "opensearch", &query).await?;
+        let writer = StoreWriter::jaeger(&jaeger, "opensearch", &query).await?;
         stores.push(writer.of("OpenSearch", query, document, "POST /_search?"));
     }
     if let Some(query) = installed("QUALITYTRACE_TEST_ELASTICSEARCH") {
         let document =
             |url: &str| format!("type: elasticsearch, elasticsearch: {{{}}}", search(url));
         let jaeger = setting("QUALITYTRACE_TEST_ELASTICSEARCH_JAEGER")?;
-        let writer = Writer::jaeger(&jaeger, "elasticsearch", &query).await?;
+        let writer = StoreWriter::jaeger(&jaeger, "elasticsearch", &query).await?;
         stores.push(writer.of("Elasticsearch", query, document, "POST /_search?"));
     }
     if let Some(query) = installed("QUALITYTRACE_TEST_CLICKHOUSE") {
         let document = |url: &str| {
             format!("type: clickhouse, clickhouse: {{url: '{url}', database: {DATABASE}}}")
         };
-        let writer = Writer::rows(&query).await?;
+        let writer = StoreWriter::rows(&query).await?;
         stores.push(writer.of("ClickHouse", query, document, "POST /"));
     }
     if let Some(query) = installed("QUALITYTRACE_TEST_ZIPKIN") {
         let document = |url: &str| format!("type: zipkin, zipkin: {{url: '{url}'}}");
         let exporter = format!("zipkin: {{endpoint: '{query}/api/v2/spans'}}");
-        let writer = Writer::collector(&exporter).await?;
+        let writer = StoreWriter::collector(&exporter).await?;
         stores.push(writer.of("Zipkin", query, document, traces));
     }
     Ok(stores)
@@ -130,7 +130,7 @@ fn search(url: &str) -> String {
     format!("addresses: ['{url}'], index: 'jaeger-span-*'")
 }
 
-impl Writer {
+impl StoreWriter {
     fn of(
         self,
         name: &'static str,
@@ -197,7 +197,7 @@ async fn verdicts(
     binary: &Path,
     repeat: usize,
 ) -> Result<Vec<Row>> {
-    let mut sum = Difference::default();
+    let mut sum = VerdictDifference::default();
     for (fault, expected) in FAULTS.into_iter().zip(expected) {
         let shop = Shop::open(Some((store, &store.query)), fault, binary).await?;
         let outcomes = shop.run(binary, repeat, JOBS).await?.outcomes;

@@ -31,7 +31,7 @@ pub(super) struct RowWriter {
     _tasks: JoinSet<()>,
 }
 
-struct Table {
+struct SpanTable {
     client: Client,
     url: String,
 }
@@ -39,7 +39,7 @@ struct Table {
 impl RowWriter {
     /// Creates the table at this URL, and starts.
     pub(super) async fn start(url: &str) -> Result<Self> {
-        let table = Table { client: Client::new(), url: format!("{url}/") };
+        let table = SpanTable { client: Client::new(), url: format!("{url}/") };
         table.execute(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).await?;
         let statement = format!(
             "CREATE TABLE IF NOT EXISTS {DATABASE}.otel_traces ({COLUMNS}) ENGINE = MergeTree \
@@ -61,7 +61,7 @@ impl RowWriter {
     }
 }
 
-impl Table {
+impl SpanTable {
     async fn execute(&self, statement: String) -> Result<()> {
         let answer = self.client.post(&self.url).body(statement).send().await?;
         let is_done = answer.status().is_success();
@@ -72,7 +72,7 @@ impl Table {
 
 /// Inserts a request. The Collector repeats one that fails.
 async fn receive(
-    State(table): State<Arc<Table>>,
+    State(table): State<Arc<SpanTable>>,
     Json(request): Json<Value>,
 ) -> Result<Json<Value>, (StatusCode, String)> {
     let rows: Vec<_> = list(&request, "resourceSpans").flat_map(rows_of).collect();

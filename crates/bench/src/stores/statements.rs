@@ -19,7 +19,7 @@ type IsLacking = bool;
 
 /// How runs differ from those by OTLP.
 #[derive(Default)]
-pub(super) struct Difference {
+pub(super) struct VerdictDifference {
     /// All statements.
     pub(super) statements: usize,
     /// Statements that are inconclusive because they need what the store does not keep.
@@ -53,7 +53,7 @@ impl Statements {
     }
 }
 
-impl Difference {
+impl VerdictDifference {
     /// Adds a run.
     pub(super) fn add(&mut self, expected: &Statements, run: &Statements) {
         self.unread += usize::from(run.is_unread);

@@ -20,7 +20,7 @@ const JAEGER_CONFIG: &str = include_str!("../../../drivers/tests/stores/search/j
 const LISTENING_MAX: Duration = Duration::from_secs(30);
 
 /// A process that writes what it receives to a store. It ends with this value.
-pub(super) struct Writer {
+pub(super) struct StoreWriter {
     /// Where it accepts OTLP by gRPC.
     pub(super) otlp: String,
     _process: Child,
@@ -28,7 +28,7 @@ pub(super) struct Writer {
     _rows: Option<RowWriter>,
 }
 
-impl Writer {
+impl StoreWriter {
     /// Starts a Jaeger that writes to a search node.
     pub(super) async fn jaeger(program: &str, backend: &str, node: &str) -> Result<Self> {
         let folder = TempDir::new()?;
