@@ -39,3 +39,24 @@ impl QueryLimit {
         permit
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tokio::time::{advance, timeout};
+
+    /// A timer that fires late lets one query begin, not all that would have begun meanwhile.
+    #[tokio::test(start_paused = true)]
+    async fn a_late_timer_does_not_bring_two_queries_together() {
+        let limit = QueryLimit::new(8, 50);
+        drop(limit.turn().await);
+        let (mut second, mut third) = (Box::pin(limit.turn()), Box::pin(limit.turn()));
+        let soon = Duration::from_millis(1);
+        assert!(timeout(soon, &mut second).await.is_err(), "its gap is not over");
+        assert!(timeout(soon, &mut third).await.is_err(), "nor that of the next");
+        advance(Duration::from_secs(1)).await;
+        drop(timeout(soon, &mut second).await.expect("its gap is over"));
+        assert!(timeout(soon, &mut third).await.is_err(), "a gap begins anew");
+        drop(timeout(limit.gap, &mut third).await.expect("its gap is over"));
+    }
+}
