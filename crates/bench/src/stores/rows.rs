@@ -14,13 +14,11 @@ use tokio::{net::TcpListener, task::JoinSet};
 /// The database of the table.
 pub(super) const DATABASE: &str = "demo";
 
-const COLUMNS: &str = "Timestamp DateTime64(9), TraceId String, SpanId String, ParentSpanId String, TraceState String, \
-    SpanName LowCardinality(String), SpanKind LowCardinality(String), ServiceName LowCardinality(String), \
-    ResourceAttributes Map(LowCardinality(String), String), ScopeName String, ScopeVersion String, \
-    SpanAttributes Map(LowCardinality(String), String), Duration UInt64, \
-    StatusCode LowCardinality(String), StatusMessage String, \
-    Events Nested (Timestamp DateTime64(9), Name LowCardinality(String), Attributes Map(LowCardinality(String), String)), \
-    Links Nested (TraceId String, SpanId String, TraceState String, Attributes Map(LowCardinality(String), String))";
+/// The columns with which the tests of the driver create the table.
+const COLUMNS: &str = include_str!("../../../drivers/tests/stores/clickhouse/columns.sql");
+
+/// The type of attributes.
+const ATTRIBUTES: &str = "Map(LowCardinality(String), String)";
 
 const KINDS: [&str; 6] = ["Unspecified", "Internal", "Server", "Client", "Producer", "Consumer"];
 const STATUSES: [&str; 3] = ["Unset", "Ok", "Error"];
@@ -41,8 +39,9 @@ impl RowWriter {
     pub(super) async fn start(url: &str) -> Result<Self> {
         let table = SpanTable { client: Client::new(), url: format!("{url}/") };
         table.execute(format!("CREATE DATABASE IF NOT EXISTS {DATABASE}")).await?;
+        let columns = COLUMNS.replace("KIND", ATTRIBUTES);
         let statement = format!(
-            "CREATE TABLE IF NOT EXISTS {DATABASE}.otel_traces ({COLUMNS}) ENGINE = MergeTree \
+            "CREATE TABLE IF NOT EXISTS {DATABASE}.otel_traces ({columns}) ENGINE = MergeTree \
              ORDER BY (ServiceName, SpanName, toDateTime(Timestamp))"
         );
         table.execute(statement).await?;

@@ -30,13 +30,7 @@ pub(super) fn quoted(index: &str) -> String {
 
 /// Creates a table as the exporter does, without indices.
 pub(super) async fn create(url: &str, index: &str, attributes: &str) {
-    let columns = "Timestamp DateTime64(9), TraceId String, SpanId String, ParentSpanId String, TraceState String, \
-                   SpanName LowCardinality(String), SpanKind LowCardinality(String), ServiceName LowCardinality(String), \
-                   ResourceAttributes KIND, ScopeName String, ScopeVersion String, SpanAttributes KIND, Duration UInt64, \
-                   StatusCode LowCardinality(String), StatusMessage String, \
-                   Events Nested (Timestamp DateTime64(9), Name LowCardinality(String), Attributes KIND), \
-                   Links Nested (TraceId String, SpanId String, TraceState String, Attributes KIND)"
-        .replace("KIND", attributes);
+    let columns = include_str!("columns.sql").replace("KIND", attributes);
     let table = quoted(index);
     execute(
         url,
