@@ -1,23 +1,19 @@
 //! Processes that accept OTLP and write to a store that does not.
 
-use std::{fs, time::Duration};
+use std::fs;
 
-use anyhow::{Result, ensure};
+use anyhow::Result;
 use tempfile::TempDir;
-use tokio::{
-    net::TcpStream,
-    process::{Child, Command},
-    time::{Instant, sleep},
-};
+use tokio::process::{Child, Command};
 
 use super::rows::RowWriter;
-use crate::parts::{collector_of, free_port, setting};
+use crate::{
+    parts::{collector_of, free_port},
+    run::command::listening,
+};
 
 /// The configuration with which the tests of the driver let a Jaeger write to a search node.
 const JAEGER_CONFIG: &str = include_str!("../../../drivers/tests/stores/search/jaeger-config.yaml");
-
-/// The timeout for a Jaeger to make its index templates, after which it listens.
-const LISTENING_MAX: Duration = Duration::from_secs(30);
 
 /// A process that writes what it receives to a store. It ends with this value.
 pub(super) struct StoreWriter {
@@ -29,22 +25,17 @@ pub(super) struct StoreWriter {
 }
 
 impl StoreWriter {
-    /// Starts a Jaeger that writes to a search node.
+    /// Starts a Jaeger that writes to a search node. It listens when it has made its index templates.
     pub(super) async fn jaeger(program: &str, backend: &str, node: &str) -> Result<Self> {
         let folder = TempDir::new()?;
         let config = folder.path().join("config.yaml");
         fs::write(&config, JAEGER_CONFIG.replace("BACKEND", backend))?;
-        let [otlp, health] = [free_port()?, free_port()?].map(|port| format!("127.0.0.1:{port}"));
+        let (port, health) = (free_port()?, format!("127.0.0.1:{}", free_port()?));
+        let otlp = format!("127.0.0.1:{port}");
         let mut jaeger = Command::new(program);
-        jaeger.arg("--config").arg(config).kill_on_drop(true);
+        jaeger.arg("--config").arg(config);
         jaeger.env("JAEGER_STORAGE", node).env("JAEGER_OTLP", &otlp).env("JAEGER_HEALTH", health);
-        let process = jaeger.spawn()?;
-        let began = Instant::now();
-        while TcpStream::connect(&otlp).await.is_err() {
-            ensure!(began.elapsed() < LISTENING_MAX, "`{program}` does not listen");
-            // A process reports nothing when it listens.
-            sleep(Duration::from_millis(20)).await;
-        }
+        let process = listening(jaeger, port).await?;
         Ok(Self { otlp, _process: process, _folder: folder, _rows: None })
     }
 
@@ -71,9 +62,4 @@ impl StoreWriter {
             format!("otlp_http: {{endpoint: '{to}', encoding: json, compression: none}}");
         Ok(Self { _rows: Some(rows), ..Self::collector(&exporter).await? })
     }
-}
-
-/// Returns the address that a variable of the services has; none if the service is not installed.
-pub(super) fn installed(variable: &str) -> Option<String> {
-    setting(variable).ok()
 }
