@@ -12,10 +12,10 @@ use model::{Place, Settlement, SpanDetail};
 
 use super::{
     silent::{is_service, texts},
-    walk::{self, Visitor},
+    walk::{self, Visitor, speaks_of},
 };
 use crate::{
-    eval::{lasting::parts, world::TRIGGER_NAMES},
+    eval::world::TRIGGER_NAMES,
     plan::{Plan, SourceNode},
     syntax::ast::{
         Combinator, Comparator, Expr, ExprKind, Hop, Inner, Intrinsic, Property, Relation, Selector,
@@ -223,17 +223,6 @@ impl Needs {
 
     fn add(&mut self, detail: SpanDetail) {
         self.found.insert(detail);
-    }
-}
-
-/// Whether an expression has a property like this, of the same span or of others.
-fn speaks_of(expression: &Expr, is_such: &dyn Fn(&Property) -> bool) -> bool {
-    match &expression.kind {
-        ExprKind::Property(property) => is_such(property),
-        ExprKind::Aggregate(aggregate) => {
-            aggregate.value.as_ref().is_some_and(|value| speaks_of(value, is_such))
-        }
-        _ => parts(expression).into_iter().any(|part| speaks_of(part, is_such)),
     }
 }
 

@@ -10,13 +10,10 @@ use regex::Regex;
 
 use super::{
     decide::TraceKnowledge,
-    walk::{self, Visitor},
+    walk::{self, Visitor, speaks_of},
 };
 use crate::{
-    eval::{
-        expression::{Values, constant},
-        lasting::parts,
-    },
+    eval::expression::{Values, constant},
     syntax::ast::{Comparator, Expr, ExprKind, Intrinsic, Property, Selector},
     value::Value,
 };
@@ -99,16 +96,17 @@ impl Names {
     /// Returns `None` if neither operand is a service, or if the other operand has no strings of the test.
     fn of(left: &Expr, comparator: Comparator, is_negated: bool, right: &Expr) -> Option<Self> {
         let is_list = matches!(left.kind, ExprKind::Aggregate(_));
-        let (texts, comparator) = match (speaks_of_service(left), speaks_of_service(right)) {
-            // A list contains a text if one of its items equals it.
-            (true, false) if is_list && comparator == Comparator::Contains => {
-                (texts(right), Comparator::Equal)
-            }
-            (true, false) => (texts(right), comparator),
-            // With the service as right operand, a text or a list contains the service, or equals it.
-            (false, true) => (texts(left), Comparator::Equal),
-            _ => return None,
-        };
+        let (texts, comparator) =
+            match (speaks_of(left, &is_service), speaks_of(right, &is_service)) {
+                // A list contains a text if one of its items equals it.
+                (true, false) if is_list && comparator == Comparator::Contains => {
+                    (texts(right), Comparator::Equal)
+                }
+                (true, false) => (texts(right), comparator),
+                // With the service as right operand, a text or a list contains the service, or equals it.
+                (false, true) => (texts(left), Comparator::Equal),
+                _ => return None,
+            };
         (!texts.is_empty()).then_some(Self { comparator, is_negated, texts })
     }
 
@@ -151,15 +149,7 @@ pub(super) fn texts(expression: &Expr) -> Vec<String> {
     }
 }
 
-/// Whether a value is the service of a span, or is computed from the services of one or several spans.
-fn speaks_of_service(value: &Expr) -> bool {
-    match &value.kind {
-        ExprKind::Property(property) => is_service(property),
-        ExprKind::Aggregate(aggregate) => aggregate.value.as_ref().is_some_and(speaks_of_service),
-        _ => parts(value).into_iter().any(speaks_of_service),
-    }
-}
-
+/// Whether a property is the service of a span.
 pub(super) fn is_service(property: &Property) -> bool {
     match property {
         Property::Intrinsic(Intrinsic::Service, _) => true,

@@ -1,8 +1,8 @@
-//! Visits every hop and every expression of a statement, those inside of its selectors included.
+//! Goes through the parts of a statement: every hop and every expression, those inside of its selectors included.
 
 use crate::{
     eval::lasting::parts,
-    syntax::ast::{Expr, ExprKind, Hop, Pseudo, Selector},
+    syntax::ast::{Expr, ExprKind, Hop, Property, Pseudo, Selector},
 };
 
 /// What is done with the parts of a statement.
@@ -56,5 +56,16 @@ fn in_expression(expression: &Expr, visitor: &mut impl Visitor) {
             [left, right].into_iter().for_each(|it| in_selector(&it.selector, visitor));
         }
         _ => parts(expression).into_iter().for_each(|part| in_expression(part, visitor)),
+    }
+}
+
+/// Whether an expression has a property like this, of the same span or of others.
+pub(super) fn speaks_of(expression: &Expr, is_such: &dyn Fn(&Property) -> bool) -> bool {
+    match &expression.kind {
+        ExprKind::Property(property) => is_such(property),
+        ExprKind::Aggregate(aggregate) => {
+            aggregate.value.as_ref().is_some_and(|value| speaks_of(value, is_such))
+        }
+        _ => parts(expression).into_iter().any(|part| speaks_of(part, is_such)),
     }
 }
