@@ -180,7 +180,7 @@ async fn look(killed: &mut KillResult, database: &Database, target: &Target) -> 
         .await?;
     killed.resumed = database.count("select count(*) from runs where epoch > 1").await?;
     killed.unknown = database
-        .count("select count(*) from runs where answer->'noAnswer'->>'kind' = 'unknown'")
+        .count("select count(*) from runs where outcome->'answer'->'noAnswer'->>'kind' = 'unknown'")
         .await?;
     let fired = target.requests_of_runs();
     killed.fired_twice = fired.values().filter(|count| **count > 1).count();

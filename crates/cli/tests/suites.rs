@@ -211,7 +211,8 @@ spec: {id: handed, name: Handed, steps: [gives, takes]}
     let fired = target.requests_of_runs();
     assert_eq!(fired.get("hidden-31337-a***b"), Some(&1), "{fired:?} {ended:#}");
     let shown =
-        "select count(*) from runs where runs::text ~ 'hidden-31337|68696464656e2d3331333337'";
+        "select (select count(*) from runs where runs::text ~ 'hidden-31337|68696464656e2d3331333337')
+             + (select count(*) from open_runs where open_runs::text ~ 'hidden-31337|68696464656e2d3331333337')";
     assert_eq!(database.count(shown).await?, 0, "the record does not show it");
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await

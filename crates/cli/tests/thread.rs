@@ -177,13 +177,13 @@ async fn killed_and_started_again(path: &str, is_so_far: &'static str) -> Result
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_while_the_target_answers() -> Result<()> {
-    let attempted = "select count(*) from runs where attempted_at_ns is not null";
+    let attempted = "select count(*) from open_runs where attempted_at_ns is not null";
     killed_and_started_again("/slow", attempted).await
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn killed_while_the_trace_settles() -> Result<()> {
-    let answered = "select count(*) from runs where answered_epoch is not null";
+    let answered = "select count(*) from open_runs where answered_epoch is not null";
     killed_and_started_again("/cart", answered).await
 }
 

@@ -12,6 +12,7 @@ const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const ATTEMPT: &str = "attempted_epoch = epoch";
 /// Selects everything about runs in the database.
 const EVERYTHING: &str = "select concat((select string_agg(runs::text, '|') from runs),
+                                        (select string_agg(open_runs::text, '|') from open_runs),
                                         (select string_agg(events::text, '|' order by n) from events),
                                         (select string_agg(traces::text, '|') from traces))";
 

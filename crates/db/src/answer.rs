@@ -86,7 +86,7 @@ impl Db {
         };
         let run = taken.run_id;
         let row = sqlx::query!(
-            "select answer::text as answer, answer_sealed from runs where id = $1 and epoch = $2",
+            "select answer_sealed from open_runs where id = $1 and epoch = $2",
             run.as_uuid(),
             taken.epoch,
         )
@@ -94,12 +94,10 @@ impl Db {
         .await
         .map_err(|error| self.error(error))?
         .ok_or(DbError::Fenced { run, epoch: taken.epoch })?;
-        let answer: Answer = match (row.answer_sealed, row.answer) {
-            (Some(sealed), _) => self.open_answer(run, sealed).await?,
-            (None, Some(answer)) => read(run, serde_json::from_str(&answer))?,
-            (None, None) => return Ok(taken.progress.clone()),
-        };
-        Ok(Progress::Answered(attempt, answer))
+        match row.answer_sealed {
+            Some(sealed) => Ok(Progress::Answered(attempt, self.open_answer(run, sealed).await?)),
+            None => Ok(taken.progress.clone()),
+        }
     }
 
     /// Encodes a response in the form that is sealed. The same response always has the same form.

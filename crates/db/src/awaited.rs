@@ -6,15 +6,19 @@ use crate::{Db, DbError};
 
 impl Db {
     /// Returns the projects and traces of runs that were attempted and have no verdict, at most `traces_max`, the oldest runs
-    /// first. Skips an invalid id: the worker that leases its run reports it. An attempted run was leased; the query states
-    /// `epoch > 0` so that Postgres knows that the index of running runs holds them all.
+    /// first. Skips an invalid id: the worker that leases its run reports it. The query has a part for
+    /// each of the two indexes of leased runs.
     pub async fn awaited_traces(
         &self,
         traces_max: u32,
     ) -> Result<Vec<(Project, TraceId)>, DbError> {
         let rows = sqlx::query!(
-            r#"select project, trace_id as "trace_id!" from runs
-               where epoch > 0 and verdict is null and trace_id is not null order by id limit $1"#,
+            r#"select project as "project!", trace_id as "trace_id!" from (
+                   select id, project, trace_id from open_runs
+                   where epoch > 0 and provisional is null and trace_id is not null
+                   union all
+                   select id, project, trace_id from open_runs where provisional is not null and trace_id is not null
+               ) as attempted order by id limit $1"#,
             i64::from(traces_max),
         )
         .fetch_all(&self.pool)

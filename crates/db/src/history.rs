@@ -8,7 +8,7 @@ use sqlx::types::Uuid;
 use crate::{
     Db, DbError, State,
     months::least,
-    run::{moment, read, state, trace_id, verdict},
+    run::{moment, read, trace_id, verdict},
 };
 
 /// A filter for a list of runs.
@@ -60,7 +60,7 @@ struct RunRow {
     id: Uuid,
     test_id: String,
     test_version: i32,
-    state: String,
+    open_epoch: Option<i64>,
     verdict: Option<String>,
     provisional: Option<String>,
     accepted_at_ns: i64,
@@ -151,7 +151,7 @@ fn listed(row: RunRow) -> Result<ListedRun, DbError> {
         id: run,
         test: read(run, row.test_id.parse())?,
         version: row.test_version,
-        state: state(run, &row.state)?,
+        state: State::of(row.open_epoch),
         verdict: row.verdict.map(|word| verdict(run, &word)).transpose()?,
         provisional: row.provisional.map(|word| verdict(run, &word)).transpose()?,
         accepted_at: moment(row.accepted_at_ns),

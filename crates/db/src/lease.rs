@@ -1,7 +1,7 @@
 //! Ownership of runs, and the writes of an owner.
 //!
-//! `lease_runs.rs` leases a run to one worker and increments its epoch. Every later write names the run and the epoch, and finds no row
-//! once another worker has leased the run or the verdict is stored: it fails with [`DbError::Fenced`] and has changed nothing.
+//! `lease_runs.rs` leases a run to one worker and increments its epoch. Every later write names the run and the epoch, and finds no
+//! open run once another worker has leased it or the verdict is stored: it fails with [`DbError::Fenced`] and has changed nothing.
 //! Each write is one statement, which also numbers its events from the counter in the run's row, so that event and change exist
 //! together or not at all.
 //!
@@ -41,7 +41,7 @@ impl Db {
         let (ids, epochs): (Vec<_>, Vec<_>) =
             runs.iter().map(|(run, epoch)| (run.as_uuid(), *epoch)).unzip();
         let rows = sqlx::query!(
-            "update runs set lease_until = now() + make_interval(secs => $3)
+            "update open_runs set lease_until = now() + make_interval(secs => $3)
              where id = any ($1) and epoch = ($2::bigint[])[array_position($1, id)]
              returning id, stop_at_ns",
             &ids,
@@ -51,7 +51,22 @@ impl Db {
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        Ok(rows.into_iter().map(|row| (RunId::from(row.id), row.stop_at_ns.map(moment))).collect())
+        let mut renewed: Vec<_> =
+            rows.into_iter().map(|row| (RunId::from(row.id), row.stop_at_ns.map(moment))).collect();
+        if renewed.len() < ids.len() {
+            let ended = sqlx::query_scalar!(
+                "select runs.id from unnest($1::uuid[], $2::bigint[]) as mine (id, epoch) cross join lateral (
+                     select id from runs where runs.id = mine.id and runs.epoch = mine.epoch and verdict is not null
+                 ) as runs",
+                &ids,
+                &epochs,
+            )
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.error(error))?;
+            renewed.extend(ended.into_iter().map(|id| (RunId::from(id), None)));
+        }
+        Ok(renewed)
     }
 
     /// Releases runs that their owner does not finish: the next owner need not wait for the end of the lease.
@@ -61,9 +76,9 @@ impl Db {
         let (ids, epochs): (Vec<_>, Vec<_>) =
             runs.iter().map(|(run, epoch)| (run.as_uuid(), *epoch)).unzip();
         sqlx::query!(
-            "update runs set lease_until = null
+            "update open_runs set lease_until = null
              from unnest($1::uuid[], $2::bigint[]) as mine (id, epoch)
-             where runs.id = mine.id and runs.epoch = mine.epoch and verdict is null",
+             where open_runs.id = mine.id and open_runs.epoch = mine.epoch",
             &ids,
             &epochs,
         )
@@ -84,10 +99,10 @@ impl Db {
         let event = json(run, "event", &event)?;
         let written = sqlx::query!(
             "with run as (
-                 update runs
+                 update open_runs
                  set trace_id = $3, span_id = $4, attempted_at_ns = $5, attempted_epoch = epoch,
                      events_last = events_last + 1
-                 where id = $1 and epoch = $2 and verdict is null and attempted_at_ns is null
+                 where id = $1 and epoch = $2 and attempted_at_ns is null
                  returning project, id, events_last
              )
              insert into events (project, run_id, n, event)
@@ -106,7 +121,11 @@ impl Db {
             return Ok(());
         }
         let repeated = sqlx::query!(
-            "select id from runs
+            "select id from open_runs
+             where id = $1 and epoch = $2 and attempted_epoch = $2
+                 and trace_id = $3 and span_id = $4 and attempted_at_ns = $5
+             union all
+             select id from runs
              where id = $1 and epoch = $2 and attempted_epoch = $2
                  and trace_id = $3 and span_id = $4 and attempted_at_ns = $5",
             run.as_uuid(),
@@ -135,11 +154,11 @@ impl Db {
         let sealed = self.seal_answer(run, &form)?;
         let written = sqlx::query!(
             "with run as (
-                 update runs
-                 set answer = 'null'::json, answer_sealed = $3, answer_bytes = $5, answered_epoch = epoch,
+                 update open_runs
+                 set answer_sealed = $3, answer_bytes = $5, answered_epoch = epoch,
                      events_last = events_last + 1
-                 where id = $1 and epoch = $2 and verdict is null
-                     and attempted_at_ns is not null and answer is null
+                 where id = $1 and epoch = $2
+                     and attempted_at_ns is not null and answered_epoch is null
                  returning project, id, events_last
              )
              insert into events (project, run_id, n, event)
@@ -157,8 +176,11 @@ impl Db {
             return Ok(());
         }
         let known = sqlx::query!(
-            "select answer_sealed, verdict is not null as \"is_ended!\" from runs
-             where id = $1 and epoch = $2 and answered_epoch = $2",
+            "select answer_sealed, false as \"is_ended!\" from open_runs
+             where id = $1 and epoch = $2 and answered_epoch = $2
+             union all
+             select null, true from runs
+             where id = $1 and epoch = $2 and answered_epoch = $2 and verdict is not null",
             run.as_uuid(),
             epoch,
         )
@@ -176,8 +198,8 @@ impl Db {
         owned(run, epoch, is_repeated)
     }
 
-    /// Records the verdict with the outcome, the events and the trace: all of it, once, or nothing. Deletes the original
-    /// response: no later owner needs it, and the outcome holds the part that may be shown.
+    /// Records the verdict with the outcome, the events and the trace: all of it, once, or nothing. Deletes the open run, and with it
+    /// the original response: no later owner needs it, and the outcome holds the part that may be shown.
     pub async fn finish(
         &self,
         run: RunId,
@@ -198,14 +220,21 @@ impl Db {
             .collect::<Result<_, _>>()?;
         let outcome = StoredOutcome::of(run, finished.outcome).await?;
         let written = sqlx::query!(
-            "with run as (
+            "with open as (
+                 delete from open_runs where id = $1 and epoch = $2
+                 returning epoch, worker, stalls, stop_at_ns, trace_id, span_id, attempted_at_ns, attempted_epoch,
+                     answered_epoch, provisional, provisional_epoch, outputs_sealed, events_last
+             ), run as (
                  update runs
-                 set verdict = $3, outcome = $4::text::json, outcome_zstd = $9, lease_until = null,
-                     ended_at_ns = $8,
-                     answer = case when answer is not null then 'null'::json end, answer_sealed = null,
-                     events_last = events_last + cardinality($5::text[])
-                 where id = $1 and epoch = $2 and verdict is null
-                 returning project, id, events_last - cardinality($5::text[]) as events_before
+                 set verdict = $3, outcome = $4::text::json, outcome_zstd = $9, ended_at_ns = $8,
+                     epoch = open.epoch, worker = open.worker, stalls = open.stalls, stop_at_ns = open.stop_at_ns,
+                     trace_id = open.trace_id, span_id = open.span_id, attempted_at_ns = open.attempted_at_ns,
+                     attempted_epoch = open.attempted_epoch, answered_epoch = open.answered_epoch,
+                     provisional = open.provisional, provisional_epoch = open.provisional_epoch,
+                     outputs_sealed = open.outputs_sealed,
+                     events_last = open.events_last + cardinality($5::text[])
+                 from open where id = $1
+                 returning project, id, open.events_last as events_before
              ), event as (
                  insert into events (project, run_id, n, event)
                  select project, id, events_before + n, event::json

@@ -1,8 +1,8 @@
 //! Distribution of work: which worker leases which runs.
 //!
 //! The project with the fewest active runs goes first, then the oldest run; a host with the maximum of active runs is skipped.
-//! All of it is one statement, which reads open runs only, along two small indexes, and holds a lock meanwhile: of many
-//! concurrent workers, each sees the leases of the others.
+//! One statement leases them. It reads open runs only, along two small indexes, and has the turn meanwhile: of many concurrent
+//! workers, each sees the leases of the others. A second statement reads what a worker needs of its runs, after the turn.
 //!
 //! A run with an unreadable row is leased as well, as damaged, so that it ends and is not leased for ever.
 
@@ -13,15 +13,12 @@ use model::{
     Verdict,
 };
 use serde::de::DeserializeOwned;
+use sqlx::types::Uuid;
 
 use crate::{
     Db, DbError, RunVars, SecretValues, Starter, StoredTest,
     run::{moment, read, span_id, trace_id, verdict},
 };
-
-/// Runs of a lane that are read beyond the requested ones: other workers may have leased that many while this one waited for the
-/// lock.
-const SPARE: i64 = 64;
 
 /// The worker that requests leases, and its bounds.
 #[derive(Clone, Copy, Debug)]
@@ -40,7 +37,15 @@ pub struct LeaseRequest<'a> {
     pub runs_reserved: usize,
     /// The same for the runs against one host: reserved for projects that have at most this number of active runs there.
     pub host_reserved: usize,
+    /// Whether runs with an expired lease are looked for.
+    pub with_expired: bool,
+    /// The oldest lease that can be active, from the last result; none at first. Dead rows of older leases are not read.
+    pub oldest_lease: Option<LeaseNumber>,
 }
+
+/// The number of a lease: each lease of a run has a higher one than all leases before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct LeaseNumber(i64);
 
 /// The runs that a worker has leased.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -49,6 +54,10 @@ pub struct RunLeases {
     pub runs: Vec<RunLease>,
     /// Runs that the worker can only end.
     pub damaged: Vec<DamagedRun>,
+    /// The oldest lease that can be active, for the next request.
+    pub oldest_lease: Option<LeaseNumber>,
+    /// Whether there are queued runs that were not considered, since too many lanes have some.
+    pub is_partial: bool,
 }
 
 /// A run that a worker has leased.
@@ -111,7 +120,7 @@ pub struct DamagedRun {
 
 /// A row of the statement, not yet decoded.
 struct LeaseRow {
-    id: sqlx::types::Uuid,
+    id: Uuid,
     project: String,
     epoch: i64,
     stalls: i32,
@@ -142,40 +151,95 @@ struct LeaseRow {
 }
 
 impl Db {
-    /// Leases runs without an owner: new runs, and runs with an expired lease, which come first.
+    /// Leases runs without an owner: new runs, and runs with an expired lease, which come first. Returns none while another worker
+    /// does so: the caller comes again.
     ///
     /// The lease counts by the database's clock, from a time after this call began: an owner that counts by its own clock from
     /// before the call ends earlier, never later.
-    pub async fn lease_runs(&self, taking: &LeaseRequest<'_>) -> Result<RunLeases, DbError> {
-        let runs_max = i64::try_from(taking.runs_max).unwrap_or(i64::MAX);
+    pub async fn lease_runs(
+        &self,
+        request: &LeaseRequest<'_>,
+    ) -> Result<Option<RunLeases>, DbError> {
+        let most = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        // Before the turn: it may read the dead rows of many leases.
+        let expired = match request.with_expired {
+            true => self.expired_runs(most(request.runs_max)).await?,
+            false => Vec::new(),
+        };
         // Only the statement knows the epoch of the event, so it writes the event, in the form of `model::RunEvent`.
-        let rows = sqlx::query_file_as!(
-            LeaseRow,
+        let rows = sqlx::query_file!(
             "queries/lease_runs.sql",
-            taking.worker,
-            taking.lease.as_secs_f64(),
-            runs_max,
-            i64::try_from(taking.host_max).unwrap_or(i64::MAX),
-            taking.at.to_string(),
-            SPARE,
-            i64::try_from(taking.runs_reserved).unwrap_or(i64::MAX),
-            i64::try_from(taking.host_reserved).unwrap_or(i64::MAX),
+            request.worker,
+            request.lease.as_secs_f64(),
+            most(request.runs_max),
+            most(request.host_max),
+            request.at.to_string(),
+            most(request.runs_reserved),
+            most(request.host_reserved),
+            request.oldest_lease.map_or(0, |lease| lease.0),
+            &expired,
         )
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
-        let mut took = RunLeases::default();
+        let Some(last) = rows.iter().find(|row| row.id.is_none()) else { return Ok(None) };
+        let mut leases = RunLeases {
+            oldest_lease: last.oldest_lease.map(LeaseNumber),
+            is_partial: last.is_partial.unwrap_or_default(),
+            ..RunLeases::default()
+        };
+        let leased: Vec<_> =
+            rows.iter().filter_map(|row| Some((RunId::from(row.id?), row.epoch?))).collect();
+        if leased.is_empty() {
+            return Ok(Some(leases));
+        }
+        if let Err(error) = self.read_leased(&leased, &mut leases).await {
+            // No worker has begun them. If that fails as well, their lease expires.
+            self.release(&leased).await.ok();
+            return Err(error);
+        }
+        Ok(Some(leases))
+    }
+
+    /// Returns runs whose lease has expired, or was released.
+    async fn expired_runs(&self, runs_max: i64) -> Result<Vec<Uuid>, DbError> {
+        sqlx::query_scalar!(
+            "select id as \"id!\" from (
+                 select id, lease_number from open_runs
+                 where epoch > 0 and provisional is null and (lease_until is null or lease_until <= now())
+                 union all
+                 select id, lease_number from open_runs
+                 where provisional is not null and (lease_until is null or lease_until <= now())
+             ) as expired order by lease_number limit $1",
+            runs_max,
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.error(error))
+    }
+
+    async fn read_leased(
+        &self,
+        leased: &[(RunId, i64)],
+        leases: &mut RunLeases,
+    ) -> Result<(), DbError> {
+        let (ids, epochs): (Vec<_>, Vec<_>) =
+            leased.iter().map(|(run, epoch)| (run.as_uuid(), *epoch)).unzip();
+        let rows = sqlx::query_file_as!(LeaseRow, "queries/leased_runs.sql", &ids, &epochs)
+            .fetch_all(&self.pool)
+            .await
+            .map_err(|error| self.error(error))?;
         for row in rows {
             let (run_id, epoch, test) = (RunId::from(row.id), row.epoch, row.name.clone());
             match row.read(self) {
-                Ok(taken) => took.runs.push(taken),
+                Ok(run) => leases.runs.push(run),
                 Err(error) => {
                     let reason = error.to_string();
-                    took.damaged.push(DamagedRun { run_id, epoch, test, reason });
+                    leases.damaged.push(DamagedRun { run_id, epoch, test, reason });
                 }
             }
         }
-        Ok(took)
+        Ok(())
     }
 }
 

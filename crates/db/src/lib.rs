@@ -47,7 +47,7 @@ pub use document::{
 pub use error::DbError;
 pub use history::{ListedRun, RunFilter};
 pub use lease::RunCompletion;
-pub use lease_runs::{DamagedRun, LeaseRequest, RunLease, RunLeases};
+pub use lease_runs::{DamagedRun, LeaseNumber, LeaseRequest, RunLease, RunLeases};
 pub use months::{Keep, MaintenanceReport};
 pub use queue::QueuedRuns;
 pub use run::{IdempotencyKey, NewRun, RunAcceptance, RunVars, Starter, State, StoredRun};

@@ -77,6 +77,9 @@ impl Db {
                             .saturating_sub(u64::try_from(keep.as_nanos()).unwrap_or(u64::MAX)),
                     );
                     drop_before(&mut transaction, table, cutoff, &mut upkept).await?;
+                    if table == "runs" {
+                        upkept.deleted += forget_open(&mut transaction, cutoff).await?;
+                    }
                 }
             }
             transaction.commit().await?;
@@ -139,6 +142,16 @@ async fn drop_before(
     let deleted = sqlx::query(AssertSqlSafe(old)).bind(least(cutoff)).bind(ROWS_MAX);
     upkept.deleted += deleted.execute(connection).await?.rows_affected();
     Ok(())
+}
+
+/// Deletes the open runs that are not among the runs any more, and returns their number.
+async fn forget_open(connection: &mut PgConnection, cutoff: Timestamp) -> Result<u64, sqlx::Error> {
+    let deleted = sqlx::query!(
+        "delete from open_runs
+         where id < $1 and not exists (select from runs where runs.id = open_runs.id)",
+        least(cutoff),
+    );
+    Ok(deleted.execute(connection).await?.rows_affected())
 }
 
 /// Returns the month of a time, and the next `more` months.

@@ -22,10 +22,10 @@ impl Db {
             events.iter().map(|event| json(run, "event", event)).collect::<Result<_, _>>()?;
         let written = sqlx::query!(
             "with run as (
-                 update runs
+                 update open_runs
                  set provisional = $3, provisional_epoch = epoch,
                      events_last = events_last + cardinality($4::text[])
-                 where id = $1 and epoch = $2 and verdict is null and provisional is null
+                 where id = $1 and epoch = $2 and provisional is null
                  returning project, id, events_last - cardinality($4::text[]) as events_before
              ), event as (
                  insert into events (project, run_id, n, event)
@@ -45,7 +45,10 @@ impl Db {
             return Ok(());
         }
         let repeated = sqlx::query!(
-            "select id from runs
+            "select id from open_runs
+             where id = $1 and epoch = $2 and provisional_epoch = $2 and provisional = $3
+             union all
+             select id from runs
              where id = $1 and epoch = $2 and provisional_epoch = $2 and provisional = $3",
             run.as_uuid(),
             epoch,

@@ -17,7 +17,7 @@ impl Db {
     /// Returns the runs that no worker has leased. It reads open runs only, however long the history is.
     pub async fn queue(&self) -> Result<QueuedRuns, DbError> {
         let row = sqlx::query!(
-            r#"select count(*) as "runs!", min(accepted_at_ns) as oldest from runs where epoch = 0 and verdict is null"#
+            r#"select count(*) as "runs!", min(accepted_at_ns) as oldest from open_runs where epoch = 0"#
         )
         .fetch_one(&self.pool)
         .await

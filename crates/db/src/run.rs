@@ -156,6 +156,15 @@ impl Starter {
 }
 
 impl State {
+    /// Returns the state of a run by the epoch of its open run; an ended run has none.
+    pub(crate) fn of(open_epoch: Option<i64>) -> Self {
+        match open_epoch {
+            None => Self::Ended,
+            Some(0) => Self::Queued,
+            Some(_) => Self::Running,
+        }
+    }
+
     /// Returns the state as one word.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -191,13 +200,16 @@ impl Db {
                  returning key
              ), run as (
                  insert into runs (project, id, test_id, test_version, host, accepted_at_ns, traceparent,
-                     vars, timeout_ms, revision, events_last, starter)
-                 select project, $2, id, version, host, $4, $5, $7::text::json, $8, $11, 1, $12 from test
+                     vars, timeout_ms, revision, starter)
+                 select project, $2, id, version, host, $4, $5, $7::text::json, $8, $11, $12 from test
                  where $9::text is null or exists (select from key)
-                 returning project, id, events_last
+                 returning project, id, host, accepted_at_ns
+             ), open as (
+                 insert into open_runs (id, project, host, accepted_at_ns, events_last)
+                 select id, project, host, accepted_at_ns, 1 from run
              ), event as (
                  insert into events (project, run_id, n, event)
-                 select project, id, events_last, $6::text::json from run
+                 select project, id, 1, $6::text::json from run
              )
              select version, exists (select from run) as \"is_started!\" from test",
             run.project.as_str(),
@@ -262,8 +274,8 @@ impl Db {
         at: Timestamp,
     ) -> Result<(), DbError> {
         sqlx::query!(
-            "update runs set stop_at_ns = $3
-             where project = $1 and id = $2 and verdict is null and stop_at_ns is null",
+            "update open_runs set stop_at_ns = $3
+             where project = $1 and id = $2 and stop_at_ns is null",
             project.as_str(),
             run.as_uuid(),
             nanos(at),
@@ -277,12 +289,14 @@ impl Db {
     /// Returns a run.
     pub async fn run(&self, project: &Project, run: RunId) -> Result<Option<StoredRun>, DbError> {
         let row = sqlx::query!(
-            "select test_id, test_version, state as \"state!\", verdict,
-                 case when verdict is null then provisional end as provisional, accepted_at_ns, trace_id, span_id, stop_at_ns,
+            "select test_id, test_version, verdict, open.epoch as \"open_epoch?\", open.provisional as \"provisional?\",
+                 runs.accepted_at_ns, coalesce(open.trace_id, runs.trace_id) as trace_id,
+                 coalesce(open.span_id, runs.span_id) as span_id, coalesce(open.stop_at_ns, runs.stop_at_ns) as stop_at_ns,
                  vars as \"vars: Json<RunVars>\",
                  outcome::text as outcome, outcome_zstd is not null as \"answer_apart!\", secrets_sealed,
                  overtaken as \"overtaken: Json<Overtaken>\"
-             from runs where project = $1 and id = $2",
+             from runs left join open_runs as open on open.id = $2
+             where runs.project = $1 and runs.id = $2",
             project.as_str(),
             run.as_uuid(),
         )
@@ -295,7 +309,7 @@ impl Db {
             id: run,
             test: read(run, row.test_id.parse())?,
             version: row.test_version,
-            state: state(run, &row.state)?,
+            state: State::of(row.open_epoch),
             verdict: row.verdict.map(|word| verdict(run, &word)).transpose()?,
             provisional: row.provisional.map(|word| verdict(run, &word)).transpose()?,
             accepted_at: moment(row.accepted_at_ns),
@@ -341,10 +355,15 @@ impl Db {
     /// Returns the number of the last event of each of these runs.
     pub async fn events_last(&self, runs: &[RunId]) -> Result<Vec<(RunId, i64)>, DbError> {
         let ids: Vec<_> = runs.iter().map(|run| run.as_uuid()).collect();
-        let rows = sqlx::query!("select id, events_last from runs where id = any ($1)", &ids)
-            .fetch_all(&self.pool)
-            .await
-            .map_err(|error| self.error(error))?;
+        let rows = sqlx::query!(
+            "select id as \"id!\", events_last as \"events_last!\" from open_runs where id = any ($1)
+             union all
+             select id, events_last from runs where id = any ($1) and verdict is not null",
+            &ids
+        )
+        .fetch_all(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
         Ok(rows.into_iter().map(|row| (RunId::from(row.id), row.events_last)).collect())
     }
 }

@@ -27,7 +27,7 @@ impl Db {
     ) -> Result<(), DbError> {
         let sealed = self.seal_values(run, "outputs", outputs)?;
         let written = sqlx::query!(
-            "update runs set outputs_sealed = $3 where id = $1 and epoch = $2 and verdict is null",
+            "update open_runs set outputs_sealed = $3 where id = $1 and epoch = $2",
             run.as_uuid(),
             epoch,
             sealed,

@@ -258,13 +258,16 @@ impl Db {
                  returning suite_run, step
              ), run as (
                  insert into runs (project, id, test_id, test_version, host, accepted_at_ns, traceparent, vars,
-                     revision, suite_run, suite_step, events_last, secrets_sealed, starter)
-                 select project, $6, test.id, version, host, $7, $8, $9::text::json, $11, suite_run, step, 1, $12, $13
+                     revision, suite_run, suite_step, secrets_sealed, starter)
+                 select project, $6, test.id, version, host, $7, $8, $9::text::json, $11, suite_run, step, $12, $13
                  from test cross join step
-                 returning project, id, events_last
+                 returning project, id, host, accepted_at_ns
+             ), open as (
+                 insert into open_runs (id, project, host, accepted_at_ns, events_last)
+                 select id, project, host, accepted_at_ns, 1 from run
              ), event as (
                  insert into events (project, run_id, n, event)
-                 select project, id, events_last, $10::text::json from run
+                 select project, id, 1, $10::text::json from run
              )
              select exists (select from run) as \"is_started!\" from test",
             suite.as_uuid(),
@@ -348,9 +351,9 @@ impl Db {
                  where project = $1 and id = $2 and verdict is null
                  returning id
              )
-             update runs set stop_at_ns = $3
+             update open_runs set stop_at_ns = $3
              where id = any (array(select run_id from suite_steps where suite_run in (select id from suite)))
-                 and verdict is null and stop_at_ns is null",
+                 and stop_at_ns is null",
             project.as_str(),
             suite.as_uuid(),
             nanos(at),

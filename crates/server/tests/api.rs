@@ -236,8 +236,10 @@ async fn a_run_that_ended_two_workers_ends_as_inconclusive() -> Result<()> {
             host_max: 1,
             runs_reserved: 0,
             host_reserved: 0,
+            with_expired: true,
+            oldest_lease: None,
         };
-        let took = record.lease_runs(&taking).await?;
+        let took = record.lease_runs(&taking).await?.context("no other worker leases")?;
         assert_eq!(took.runs.first().context("it waits")?.epoch, epoch);
     }
     record.close().await;

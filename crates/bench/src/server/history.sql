@@ -36,10 +36,10 @@ select project, id, v, id, repeat('a line of the test' || chr(10), 30), 'host-' 
 from tests, generate_series(1, 3) as v;
 
 insert into runs (project, id, test_id, test_version, host, accepted_at_ns, traceparent, epoch, worker, trace_id, span_id,
-    attempted_at_ns, attempted_epoch, answer, answered_epoch, verdict, outcome, ended_at_ns, events_last)
+    attempted_at_ns, attempted_epoch, answered_epoch, verdict, outcome, ended_at_ns, events_last)
 select pg_temp.project_of(n), pg_temp.id_at(ms, n), 'test-' || n / 14 % 50, 3, 'host-6:80', ms * 1000000,
     '00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01', 1, 'worker-0', decode(md5(n::text), 'hex'),
-    decode(left(md5(n::text), 16), 'hex'), ms * 1000000, 1, '{"response":{"status":200}}', 1,
+    decode(left(md5(n::text), 16), 'hex'), ms * 1000000, 1, 1,
     case when n % 200 in (7, 8) then 'inconclusive' when n % 20 in (3, 4) then 'failed' else 'passed' end,
     json_build_object('test', 'test-' || n / 14 % 50, 'reasons', repeat('a reason ', 20)), ms * 1000000 + 900000000, 4
 from (
@@ -56,10 +56,14 @@ insert into traces (project, run_id, spans, otlp_zstd)
 select project, id, 20, decode(repeat(md5(id::text), 40), 'hex') from runs
 where accepted_at_ns > (extract(epoch from now()) * 1e9)::bigint - 30::bigint * 86400 * 1000000000;
 
-insert into runs (project, id, test_id, test_version, host, accepted_at_ns, epoch, lease_until, events_last, trace_id, span_id,
+insert into runs (project, id, test_id, test_version, host, accepted_at_ns)
+select pg_temp.project_of(n), pg_temp.id_at((extract(epoch from now()) * 1000)::bigint, -n), 'test-1', 3, 'host-6:80', 1
+from generate_series(1, 100) as n;
+
+insert into open_runs (project, id, host, accepted_at_ns, events_last, epoch, lease_number, lease_until, trace_id, span_id,
     attempted_at_ns, attempted_epoch)
-select pg_temp.project_of(n), pg_temp.id_at((extract(epoch from now()) * 1000)::bigint, -n), 'test-1', 3, 'host-6:80', 1,
-    n % 2, case n % 2 when 1 then now() + interval '1 hour' end, 1,
+select pg_temp.project_of(n), pg_temp.id_at((extract(epoch from now()) * 1000)::bigint, -n), 'host-6:80', 1, 1,
+    n % 2, case n % 2 when 1 then nextval('lease_numbers') end, case n % 2 when 1 then now() + interval '1 hour' end,
     case n % 4 when 1 then decode(md5((-n)::text), 'hex') end, case n % 4 when 1 then decode(left(md5((-n)::text), 16), 'hex') end,
     case n % 4 when 1 then 1 end, case n % 4 when 1 then 1 end
 from generate_series(1, 100) as n;

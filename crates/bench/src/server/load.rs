@@ -195,8 +195,7 @@ impl ServerStand {
         let mut judged = None;
         loop {
             let row = sqlx::query(
-                "select count(*), count(*) filter (where provisional is null) from runs
-                 where verdict is null /* bench */",
+                "select count(*), count(*) filter (where provisional is null) from open_runs /* bench */",
             );
             let row = row.fetch_one(&mut connection).await?;
             let (open, without): (i64, i64) = (row.get(0), row.get(1));
@@ -334,10 +333,11 @@ async fn statements_of(cluster: &Cluster, runs: f64) -> Result<(f64, Vec<Row>)> 
 /// Returns a name for a statement by its characteristic words.
 fn named(text: &str) -> String {
     let known = [
-        ("Takes up to", "take"),
+        ("Leases up to", "lease"),
+        ("What a worker needs", "read the leased"),
         ("insert into idempotency_keys", "accept"),
         ("set trace_id", "attempted"),
-        ("set answer", "answered"),
+        ("set answer_sealed", "answered"),
         ("set provisional", "provisional"),
         ("set verdict", "finish"),
         ("set lease_until", "renew"),

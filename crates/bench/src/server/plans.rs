@@ -17,7 +17,7 @@ pub(super) const PAGES_MAX: u64 = 1000;
 const LARGE_ROWS: f32 = 2000.0;
 
 /// Words that all lists of runs contain.
-const LIST: &str = "accepted_at_ns, ended_at_ns, trace_id, revision from runs";
+const LIST: &str = "ended_at_ns, revision,";
 /// The number of such lists.
 const LISTS: usize = 5;
 
@@ -37,7 +37,7 @@ const CASES: &[(&str, &str)] = &[
         "where project = $1 and test_id = $5 and verdict = $6",
         "'shop', {first}, {last}, 501, 'test-7', 'failed'",
     ),
-    ("where project = $1 and trace_id = $2", "'shop', {trace}, 501"),
+    ("where provisional is not null and project = $1 and trace_id = $2", "'shop', {trace}, 501"),
     ("from audit where n < $1", "9000000000, 501"),
     ("from tokens where kind = 'token'", "null, 501"),
     ("from tokens where kind = 'session'", "{first}, null, 1, 501"),
@@ -56,33 +56,34 @@ const CASES: &[(&str, &str)] = &[
     ("from idempotency_keys where", "'shop', 'key', 'a'"),
     // Writes of a run.
     (
-        "vars, timeout_ms, revision, events_last, starter)",
+        "vars, timeout_ms, revision, starter)",
         "'shop', {new}, 'test-1', 1, null, '{}', null, null, 'a new key', 'a', null, 'token'",
     ),
-    ("Takes up to", "'worker', 10, 64, 32, 'now', 64, 8, 4"),
+    ("Leases up to", "'worker', 10, 64, 32, 'now', 8, 4, 0, '{}'"),
+    ("What a worker needs", "array[{open}], '{1}'"),
     (
         "set lease_until = now() + make_interval(secs => $3) where id = any",
         "array[{open}], '{1}', 10",
     ),
-    ("update runs set lease_until = null from unnest", "array[{open}], '{1}'"),
+    ("update open_runs set lease_until = null from unnest", "array[{open}], '{1}'"),
     (
         "set trace_id = $3",
         "{open}, 1, decode(repeat('ab', 16), 'hex'), decode(repeat('ab', 8), 'hex'), 1, '{}'",
     ),
-    ("set answer = 'null'::json, answer_sealed = $3", "{open}, 1, '\\x00', '{}', 1"),
-    ("select answer_sealed, verdict is not null", "{open}, 1"),
-    ("select answer::text as answer, answer_sealed", "{open}, 1"),
-    ("update runs set outputs_sealed", "{open}, 1, '\\x00'"),
-    ("update runs set provisional = $3", "{open}, 1, 'passed', array['{}', '{}']"),
+    ("set answer_sealed = $3", "{open}, 1, '\\x00', '{}', 1"),
+    ("select answer_sealed, false", "{open}, 1"),
+    ("select answer_sealed from open_runs where id = $1 and epoch = $2", "{open}, 1"),
+    ("update open_runs set outputs_sealed", "{open}, 1, '\\x00'"),
+    ("update open_runs set provisional = $3", "{open}, 1, 'passed', array['{}', '{}']"),
     (
         "update runs set verdict = $3",
         "{open}, 1, 'passed', '{}', array['{}', '{}'], 1, '\\x00', 1, null",
     ),
     ("update runs set overtaken = $3", "{run}, 1, '{}', '{}'"),
-    ("update runs set stop_at_ns = $3 where project", "'shop', {open}, 1"),
+    ("update open_runs set stop_at_ns = $3 where project", "'shop', {open}, 1"),
     // Queries of the server itself.
-    ("min(accepted_at_ns) as oldest from runs", ""),
-    ("select project, trace_id as \"trace_id!\" from runs", "100"),
+    ("min(accepted_at_ns) as oldest from open_runs", ""),
+    (") as attempted order by id", "100"),
     ("update suite_runs set epoch = epoch + 1", "'worker', 10, 8"),
     ("with suite as ( update suite_runs set stop_at_ns", "'shop', {suite}, 1"),
     ("update audit set status", "77, 200"),
@@ -203,7 +204,7 @@ impl KnownValues {
                  (select id::text from runs where project = 'shop' and verdict is not null order by id limit 1 offset 1000),
                  (select encode(trace_id, 'hex') from runs where project = 'shop' and verdict is not null
                   order by id limit 1 offset 1000),
-                 (select id::text from runs where epoch = 1 and verdict is null and trace_id is null order by id limit 1),
+                 (select id::text from open_runs where epoch = 1 and trace_id is null order by id limit 1),
                  (select id::text from suite_runs where project = 'shop' order by id limit 1 offset 10)",
         )
         .fetch_one(connection)

@@ -26,7 +26,6 @@ use crate::parts::{Cluster, unix_nanos};
 const CONNECTIONS: u32 = 10;
 const IN_FLIGHT: usize = 32;
 const PLACES: i64 = 64;
-const SPARE: i64 = 64;
 
 /// As in the database crate: each statement is planned only once.
 const PLANS: &str = "set plan_cache_mode = force_generic_plan";
@@ -34,7 +33,8 @@ const PLANS: &str = "set plan_cache_mode = force_generic_plan";
 /// The statements of one run.
 struct RunStatements {
     accept: SqlStatement,
-    take: SqlStatement,
+    lease: SqlStatement,
+    read: SqlStatement,
     attempted: SqlStatement,
     answered: SqlStatement,
     provisional: SqlStatement,
@@ -80,11 +80,12 @@ pub(super) async fn measure(cluster: &Cluster, runs: usize) -> Result<ReplayCost
     let all = statements::all()?;
     let asked = |words| statements::with(&all, words).cloned();
     let asked = RunStatements {
-        accept: asked("vars, timeout_ms, revision, events_last, starter)")?,
-        take: asked("Takes up to")?,
+        accept: asked("vars, timeout_ms, revision, starter)")?,
+        lease: asked("Leases up to")?,
+        read: asked("What a worker needs")?,
         attempted: asked("set trace_id")?,
-        answered: asked("set answer")?,
-        provisional: asked("update runs set provisional")?,
+        answered: asked("set answer_sealed")?,
+        provisional: asked("update open_runs set provisional")?,
         finish: asked("update runs set verdict")?,
     };
     let written = written(&pool).await?;
@@ -117,7 +118,7 @@ async fn replay_all(replay: &Arc<Replay>, runs: usize) -> Result<()> {
     while ended < runs {
         let free = IN_FLIGHT.saturating_sub(running.len());
         if free > 0 {
-            for (id, number) in replay.take().await? {
+            for (id, number) in replay.lease().await? {
                 let replay = Arc::clone(replay);
                 running.spawn(async move { replay.run(id, number).await });
             }
@@ -177,22 +178,31 @@ impl Replay {
     }
 
     /// Leases queued runs, with the number that selects the data that they write.
-    async fn take(&self) -> Result<Vec<(Uuid, usize)>> {
+    async fn lease(&self) -> Result<Vec<(Uuid, usize)>> {
         let began = Instant::now();
-        let rows: Vec<PgRow> = sqlx::query(sqlx::AssertSqlSafe(self.asked.take.text.clone()))
+        let rows: Vec<PgRow> = sqlx::query(sqlx::AssertSqlSafe(self.asked.lease.text.clone()))
             .bind("replay")
             .bind(10.0)
             .bind(PLACES)
             .bind(IN_FLIGHT as i64)
             .bind("2026-01-01T00:00:00.000000000Z")
-            .bind(SPARE)
             // No slot is reserved for other projects: all runs belong to one project.
             .bind(0_i64)
             .bind(0_i64)
+            .bind(0_i64)
+            .bind(Vec::<Uuid>::new())
             .fetch_all(&self.pool)
             .await?;
-        self.note(began, rows.len());
-        Ok(rows.iter().enumerate().map(|(number, row)| (row.get(0), number)).collect())
+        let leased = rows.iter().filter_map(|row| row.get::<Option<Uuid>, _>(0));
+        let leased: Vec<Uuid> = leased.collect();
+        if !leased.is_empty() {
+            let read = sqlx::query(sqlx::AssertSqlSafe(self.asked.read.text.clone()));
+            let read = read.bind(&leased).bind(vec![1_i64; leased.len()]);
+            let read = read.fetch_all(&self.pool).await?;
+            ensure!(read.len() == leased.len(), "each leased run is read");
+        }
+        self.note(began, leased.len());
+        Ok(leased.into_iter().enumerate().map(|(number, run)| (run, number)).collect())
     }
 
     async fn run(&self, id: Uuid, number: usize) -> Result<()> {
@@ -254,7 +264,7 @@ async fn written(pool: &PgPool) -> Result<Vec<ReplayRows>> {
     let rows = sqlx::query(
         "select test_id, convert_to((outcome -> 'answer')::text, 'UTF8'), verdict, outcome::text, spans, otlp_zstd, provisional,
              array(select event::text from events where events.run_id = runs.id and n > 4 order by n)
-         from runs left join traces on traces.run_id = runs.id where verdict is not null and answer is not null
+         from runs left join traces on traces.run_id = runs.id where verdict is not null and answered_epoch is not null
          order by id desc limit 64 /* bench */",
     );
     let mut all = VecDeque::new();

@@ -64,7 +64,8 @@ fn the_database_says_when_a_lease_is_over() {
     scratch::with(|scratch| async move {
         scratch.apply("a").await;
         let run = scratch.accept(1).await;
-        let left = "select extract(epoch from lease_until - clock_timestamp())::float8 from runs";
+        let left =
+            "select extract(epoch from lease_until - clock_timestamp())::float8 from open_runs";
         scratch.take(LEASE).await;
         let mut raw = scratch.raw().await;
         for _ in 0..2 {
@@ -169,7 +170,7 @@ async fn write(db: &Db, run: RunId, epoch: i64, write: Write) -> Result<(), DbEr
 
 /// Returns all stored rows of runs, events and traces.
 async fn everything(scratch: &Scratch) -> String {
-    let all = "select concat((select string_agg(runs::text, '|') from runs),
+    let all = "select concat((select string_agg(runs::text, '|') from runs), (select string_agg(open_runs::text, '|') from open_runs),
                              (select string_agg(events::text, '|' order by n) from events),
                              (select string_agg(traces::text, '|') from traces))";
     sqlx::query(all).fetch_one(&mut scratch.raw().await).await.expect("read").get(0)
@@ -289,8 +290,8 @@ fn what_an_earlier_owner_wrote_is_not_the_next_ones_to_repeat() {
 #[test]
 fn a_run_that_cannot_be_read_keeps_no_other_from_being_taken() {
     let damages = [
-        "update runs set trace_id = decode(repeat('00', 16), 'hex')",
-        "update runs set span_id = decode(repeat('00', 8), 'hex')",
+        "update open_runs set trace_id = decode(repeat('00', 16), 'hex')",
+        "update open_runs set span_id = decode(repeat('00', 8), 'hex')",
     ];
     for damage in damages {
         scratch::with(|scratch| async move {

@@ -103,3 +103,25 @@ fn a_record_of_0001_goes_on() {
         assert_eq!(scratch.take(LEASE).await.run_id, run_id(4));
     });
 }
+
+#[test]
+fn a_server_from_before_open_runs_had_a_table_is_refused() {
+    scratch::with(|scratch| async move {
+        let mut raw = scratch.raw().await;
+        scratch.apply("a").await;
+        scratch.accept(1).await;
+        let before = [
+            "insert into runs (id, project, test_id, test_version, accepted_at_ns, events_last)
+                 values (gen_random_uuid(), 'default', 'shop', 1, 1, 1)",
+            "update runs set stop_at_ns = 1 where verdict is null and stop_at_ns is null",
+            "update runs set attempted_epoch = epoch where verdict is null",
+            "select * from running_runs()",
+        ];
+        for statement in before {
+            let error = sqlx::query(statement).execute(&mut raw).await.expect_err("refused");
+            let error = error.to_string();
+            assert!(error.contains("start that version here too"), "{statement}: {error}");
+        }
+        assert_eq!(scratch.take_many(5, 5).await.runs.len(), 1, "nothing was changed");
+    });
+}

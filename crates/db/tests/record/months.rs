@@ -78,9 +78,10 @@ fn what_was_written_before_there_were_months_stays_where_it_is() {
         scratch.accept(2).await;
         assert_eq!(tables(&scratch).await, ["runs_default", "runs_default"]);
         let keep = Keep { runs: Some(10 * DAY), traces: None };
-        // Two runs and their two events.
-        assert_eq!(upkeep(&scratch, at(0).plus(11 * DAY), keep).await.deleted, 4);
+        // Two runs, their two events, and what was open of them.
+        assert_eq!(upkeep(&scratch, at(0).plus(11 * DAY), keep).await.deleted, 6);
         assert!(tables(&scratch).await.is_empty());
+        assert_eq!(scratch.take_many(5, 5).await.runs, []);
     });
 }
 

@@ -103,15 +103,11 @@ fn a_run_that_lingers_holds_no_place_at_its_host() {
         let first = scratch.accept(1).await;
         scratch.accept(2).await;
         let one = LeaseRequest { runs_max: 10, host_max: 1, ..scratch::taking("w", LEASE) };
-        let took = scratch.db.lease_runs(&one).await.expect("asked").runs;
+        let took = scratch.lease(&one).await.runs;
         assert_eq!(took.iter().map(|run| run.run_id).collect::<Vec<_>>(), [first]);
-        assert_eq!(scratch.db.lease_runs(&one).await.expect("asked").runs, [], "the host is busy");
+        assert_eq!(scratch.lease(&one).await.runs, [], "the host is busy");
         let events = lingers(Verdict::Passed);
         scratch.db.provisional(first, 1, Verdict::Passed, &events).await.expect("owned");
-        assert_eq!(
-            scratch.db.lease_runs(&one).await.expect("asked").runs.len(),
-            1,
-            "and is not now"
-        );
+        assert_eq!(scratch.lease(&one).await.runs.len(), 1, "and is not now");
     });
 }

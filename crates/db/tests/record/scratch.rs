@@ -95,7 +95,13 @@ impl Scratch {
     /// Leases up to `runs_max` runs, with at most `host_max` active runs against one host.
     pub(crate) async fn take_many(&self, runs_max: usize, host_max: usize) -> RunLeases {
         let taking = LeaseRequest { runs_max, host_max, ..taking("worker", LEASE) };
-        self.db.lease_runs(&taking).await.expect("asked")
+        self.lease(&taking).await
+    }
+
+    /// Leases runs while no other worker does.
+    pub(crate) async fn lease(&self, request: &LeaseRequest<'_>) -> RunLeases {
+        let leases = self.db.lease_runs(request).await.expect("leased");
+        leases.expect("no other worker leases")
     }
 }
 
@@ -105,7 +111,13 @@ pub(crate) async fn take(
     worker: &str,
     lease: Duration,
 ) -> Result<Option<RunLease>, DbError> {
-    let took = db.lease_runs(&taking(worker, lease)).await?;
+    let took = loop {
+        match db.lease_runs(&taking(worker, lease)).await? {
+            Some(leases) => break leases,
+            // Another worker of the same test leases.
+            None => tokio::task::yield_now().await,
+        }
+    };
     assert_eq!(took.damaged, [], "nothing is damaged");
     Ok(took.runs.into_iter().next())
 }
@@ -131,6 +143,8 @@ pub(crate) fn taking(worker: &str, lease: Duration) -> LeaseRequest<'_> {
         host_max: 1000,
         runs_reserved: 0,
         host_reserved: 0,
+        with_expired: true,
+        oldest_lease: None,
     }
 }
 

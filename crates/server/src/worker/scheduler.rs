@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use bus::{Bus, Hints};
-use db::{LeaseRequest, RunLease, RunLeases};
-use model::{RunId, Step};
+use db::{LeaseNumber, LeaseRequest, RunLease, RunLeases};
+use model::{RunId, Step, World};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep_until, timeout, timeout_at},
@@ -30,6 +30,11 @@ const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// The timeout for releasing the runs that did not end, and for storing learned profiles.
 const LEAVE_MAX: Duration = Duration::from_secs(1);
 
+/// The first delay after which a worker comes again that met another one leasing; each further one is twice as long.
+const BUSY: Duration = Duration::from_millis(4);
+/// The upper bound of these delays.
+const BUSY_MAX: Duration = Duration::from_millis(1024);
+
 /// One of this many slots, of the worker and of a host, is reserved for projects with few active runs.
 const RESERVED_PART: usize = 8;
 
@@ -51,6 +56,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     };
     keeping.spawn_on(renewal, &worker.calm);
     let mut hints = worker.bus.hints();
+    let mut queue = Queue::default();
     let mut looked = Instant::now();
     // When to poll for runs; `None` while there is no reason to.
     let mut due = Some(looked);
@@ -58,13 +64,14 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
         let slots = worker.config.runs_max.saturating_sub(worker.shared.slots.taken());
         if due.is_some_and(|due| due <= Instant::now()) {
             if slots > 0 {
-                for held in take(&worker, slots, &mut runs).await {
+                for held in take(&worker, &mut queue, slots, &mut runs).await {
                     let own = held.trace.own();
                     let run = run::one(Arc::clone(&worker), held);
                     runs.spawn(export::within(own, run));
                 }
             }
-            (due, looked) = (None, Instant::now());
+            looked = Instant::now();
+            due = queue.again.take().map(|delay| looked + delay);
         }
         let again = tokio::select! {
             () = stop.cancelled() => None,
@@ -122,9 +129,46 @@ async fn drain(worker: &Arc<Worker>, mut runs: JoinSet<Option<LateRun>>, mut lat
     }
 }
 
+/// What a worker knows of the queue from its last lease.
+#[derive(Debug, Default)]
+struct Queue {
+    oldest_lease: Option<LeaseNumber>,
+    /// When it last looked for the runs of workers that died.
+    expired_at: Option<Instant>,
+    /// How often in a row it met another worker that leased.
+    busy: u32,
+    /// The delay after which it leases again, if there is a reason to.
+    again: Option<Duration>,
+}
+
+impl Queue {
+    /// Takes note of leases, or of another worker that leases.
+    fn note(&mut self, leases: Option<&RunLeases>, request: &LeaseRequest<'_>, world: World) {
+        match leases {
+            Some(leases) => {
+                let leased = leases.runs.len() + leases.damaged.len();
+                let more = leases.is_partial && leased < request.runs_max;
+                self.oldest_lease = leases.oldest_lease;
+                self.busy = 0;
+                self.again = more.then_some(GATHER);
+                if request.with_expired {
+                    self.expired_at = Some(Instant::now());
+                }
+            }
+            None => {
+                let delay = BUSY.saturating_mul(1 << self.busy.min(8)).min(BUSY_MAX);
+                let [part] = world.random::<1>();
+                self.again = Some(delay.mul_f64(0.5 + f64::from(part) / 256.0));
+                self.busy = self.busy.saturating_add(1);
+            }
+        }
+    }
+}
+
 /// Leases queued runs, as many as there are slots. A task in `runs` ends each run that cannot be read.
 async fn take(
     worker: &Arc<Worker>,
+    queue: &mut Queue,
     slots: usize,
     runs: &mut JoinSet<Option<LateRun>>,
 ) -> Vec<LeasedRun> {
@@ -137,6 +181,8 @@ async fn take(
         host_max: worker.config.host_max as usize,
         runs_reserved: worker.config.runs_max / RESERVED_PART,
         host_reserved: worker.config.host_max as usize / RESERVED_PART,
+        with_expired: queue.expired_at.is_none_or(|at| at.elapsed() >= worker.config.poll),
+        oldest_lease: queue.oldest_lease,
     };
     let took = worker.db.lease_runs(&taking).await.unwrap_or_else(|error| {
         // A thread that a full telemetry buffer blocks holds its connection: then the notice about the buffer is the reason.
@@ -144,8 +190,11 @@ async fn take(
             true => tracing::debug!(%error, "cannot lease runs while telemetry blocks the server"),
             false => tracing::warn!(%error, "cannot lease runs; trying again"),
         }
-        RunLeases::default()
+        // It may be another database by now, such as one from a backup: `RunLeases::default` has no oldest lease.
+        Some(RunLeases::default())
     });
+    queue.note(took.as_ref(), &taking, worker.world);
+    let took = took.unwrap_or_default();
     for damaged in took.damaged {
         let slot = worker.shared.slots.take();
         runs.spawn(run::end_damaged(Arc::clone(worker), damaged, slot));
