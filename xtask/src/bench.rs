@@ -21,6 +21,7 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
         "ingest" | "telemetry" => (&["collector"], &["-p", "bench"]),
         "decode" | "lang" | "layout" | "page" => (&[], &["-p", "bench"]),
         "run" => (&[], &["-p", "bench"]),
+        "leasing" => (&["postgres"], &["-p", "bench"]),
         "stores" => (STORES, &["-p", "cli", "-p", "bench"]),
         _ => (&["postgres", "collector"], &["-p", "cli", "-p", "bench"]),
     };

@@ -10,6 +10,7 @@ pub mod ingest;
 pub mod kill;
 pub mod lang;
 pub mod layout;
+pub mod leasing;
 pub mod page;
 pub mod parts;
 pub mod run;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bench::{
-    compat, decode, dogfood, ingest, kill, lang, layout, page, run as running, server, settle,
-    stores, table, telemetry, thread,
+    compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, run as running, server,
+    settle, stores, table, telemetry, thread,
 };
 
 fn main() -> ExitCode {
@@ -87,6 +87,7 @@ async fn measure(name: &str, rest: &[String]) -> Result<String> {
         "ingest" => ingest::measure(rest).await?,
         "lang" => lang::measure().await?,
         "layout" => layout::measure().await?,
+        "leasing" => leasing::measure(rest).await?,
         "page" => page::measure(rest).await?,
         "run" => running::measure(rest).await?,
         "server" => server::measure(rest).await?,
@@ -95,7 +96,7 @@ async fn measure(name: &str, rest: &[String]) -> Result<String> {
         "thread" => thread::measure().await?,
         _ => {
             bail!(
-                "there is no bench `{name}`; there are: decode, ingest, lang, layout, page, run, server, stores, telemetry, thread"
+                "there is no bench `{name}`; there are: decode, ingest, lang, layout, leasing, page, run, server, stores, telemetry, thread"
             )
         }
     };

@@ -139,6 +139,11 @@ impl Cluster {
         Ok(sum)
     }
 
+    /// Returns the password of its user `postgres`.
+    pub(crate) fn password(&self) -> &str {
+        &self.password
+    }
+
     /// Returns the options for a connection to it.
     pub(crate) fn options(&self) -> PgConnectOptions {
         let options = PgConnectOptions::new_without_pgpass().host("127.0.0.1").port(self.port);
