@@ -7,7 +7,7 @@ use sqlx::types::Uuid;
 
 use crate::{
     Db, DbError, State,
-    months::least,
+    partitions::least,
     run::{moment, read, trace_id, verdict},
 };
 

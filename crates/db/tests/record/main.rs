@@ -9,7 +9,7 @@ mod learned;
 mod lease;
 mod life;
 mod migrated;
-mod months;
+mod partitions;
 mod provisional;
 mod scratch;
 mod servers;
