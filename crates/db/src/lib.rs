@@ -48,7 +48,7 @@ pub use error::DbError;
 pub use history::{ListedRun, RunFilter};
 pub use lease::RunCompletion;
 pub use lease_runs::{DamagedRun, LeaseNumber, LeaseRequest, RunLease, RunLeases};
-pub use partitions::{Keep, MaintenanceReport};
+pub use partitions::{Keep, MaintenanceReport, PartitionPeriod};
 pub use queue::QueuedRuns;
 pub use run::{IdempotencyKey, NewRun, RunAcceptance, RunVars, Starter, State, StoredRun};
 pub use secret::SecretKeys;

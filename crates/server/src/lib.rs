@@ -107,7 +107,7 @@ pub async fn start(
     let (bus, peers) = (Arc::new(bus), Peers::new(identity, world));
     // The database: migrated, with the key with which all replicas mint trace ids.
     let seen = (interests.clone(), peers.clone());
-    let opening = DbStartup::new(db.clone(), ids.keys, seen, world).with(provided);
+    let opening = DbStartup::new(db.clone(), ids.keys, seen, world).with(provided, retention);
     let ingest = opening.ingest(Arc::clone(&bus));
     let (unread, logs) = (Arc::clone(&ingest.unread), Arc::clone(&ingest.logs));
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
@@ -278,7 +278,8 @@ fn pool(work: &runtime::Handle) -> Pool {
 
 /// Runs all tasks that need the database: runs, suites, and its maintenance.
 async fn working(worker: Arc<Worker>, retention: config::Retention, stop: CancellationToken) {
-    let keep = db::Keep { runs: retention.runs, traces: retention.traces };
+    let keep =
+        db::Keep { runs: retention.runs, traces: retention.traces, partition: retention.partition };
     let upkeep = database::maintenance::upkeep(
         worker.db.clone(),
         (keep, retention.audit),

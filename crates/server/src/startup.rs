@@ -11,7 +11,7 @@ use std::{
 };
 
 use bus::Local;
-use db::{Db, DbError};
+use db::{Db, DbError, PartitionPeriod};
 use model::{Fault, Faulty, Key, KeyRing, World};
 use tokio::{
     sync::watch,
@@ -21,6 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     access::login_cookie::LoginKeys,
+    config::Retention,
     database::{
         keys::Keys,
         peers::Peers,
@@ -53,6 +54,8 @@ pub(crate) struct DbStartup {
     peers: Peers,
     /// The provisioned documents, applied whenever the database is opened.
     provided: Arc<Option<Vec<ProvisionedDocument>>>,
+    /// The period of the tables of runs.
+    partition: PartitionPeriod,
     /// Why the database is not open; `None` once it is.
     reason: Arc<watch::Sender<Option<String>>>,
     /// The last failure that was logged since the database was opened.
@@ -71,12 +74,29 @@ impl DbStartup {
         let (keys, provided, reason) = (Keys::default(), Arc::default(), Arc::new(reason));
         let login_keys = Arc::default();
         let broken = Arc::default();
-        Self { db, ids, world, keys, login_keys, interests, peers, provided, reason, broken }
+        let partition = PartitionPeriod::default();
+        Self {
+            db,
+            ids,
+            world,
+            keys,
+            login_keys,
+            interests,
+            peers,
+            provided,
+            partition,
+            reason,
+            broken,
+        }
     }
 
-    /// Adds the provisioned documents.
-    pub(crate) fn with(self, provided: Option<Vec<ProvisionedDocument>>) -> Self {
-        Self { provided: Arc::new(provided), ..self }
+    /// Adds the provisioned documents, and the period of the tables of runs.
+    pub(crate) fn with(
+        self,
+        provided: Option<Vec<ProvisionedDocument>>,
+        retention: Retention,
+    ) -> Self {
+        Self { provided: Arc::new(provided), partition: retention.partition, ..self }
     }
 
     pub(crate) fn keys(&self) -> Keys {
@@ -170,8 +190,9 @@ impl DbStartup {
     async fn open(&self) -> Result<Option<String>, DbError> {
         self.db.greet().await?;
         self.db.migrate().await?;
-        // Before the first run is accepted: a row that is written before its month has a partition stays outside of it.
-        self.db.upkeep(self.world.now(), db::Keep::default()).await?;
+        // Before the first run is accepted: a row that is written before its period has a partition stays outside of it.
+        let keep = db::Keep { partition: self.partition, ..db::Keep::default() };
+        self.db.upkeep(self.world.now(), keep).await?;
         let stored = self.db.id_key(Key::from_bytes(self.world.random())).await?;
         let ids: Vec<Key> = self.ids.iter().copied().chain([stored]).collect();
         let conflict = self.peers.enter(&self.db, &ids).await?;

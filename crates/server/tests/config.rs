@@ -120,6 +120,7 @@ workers.timeout=11s
 retention.runs=12d
 retention.traces=13d
 retention.audit=forever
+retention.partition=day
 ids.keys=00112233445566778899aabbccddeeff
 secrets.keys=a:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f
 log.level=error

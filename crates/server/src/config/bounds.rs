@@ -2,6 +2,7 @@
 
 use std::{ops::RangeInclusive, time::Duration};
 
+use db::PartitionPeriod;
 use source::{Fields, Item};
 
 /// The settings of the workers.
@@ -28,6 +29,8 @@ pub struct Retention {
     pub traces: Option<Duration>,
     /// The audit log.
     pub audit: Option<Duration>,
+    /// The period of the tables that hold runs and traces.
+    pub partition: PartitionPeriod,
 }
 
 /// The limits for requests and traces.
@@ -61,7 +64,12 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
 impl Default for Retention {
     fn default() -> Self {
-        Self { runs: Some(400 * DAY), traces: Some(30 * DAY), audit: Some(400 * DAY) }
+        Self {
+            runs: Some(400 * DAY),
+            traces: Some(30 * DAY),
+            audit: Some(400 * DAY),
+            partition: PartitionPeriod::Month,
+        }
     }
 }
 
@@ -95,6 +103,9 @@ pub(super) fn workers(mut fields: Fields<'_>) -> Workers {
 }
 
 pub(super) fn retention(mut fields: Fields<'_>) -> Retention {
+    const PERIODS: &[(&str, PartitionPeriod)] =
+        &[("month", PartitionPeriod::Month), ("day", PartitionPeriod::Day)];
+    let partition = fields.choice("partition", PERIODS).unwrap_or_default();
     let mut kept = |key: &str, default: Option<Duration>| {
         fields.take(key).and_then(|item| days(&item)).unwrap_or(default)
     };
@@ -103,6 +114,7 @@ pub(super) fn retention(mut fields: Fields<'_>) -> Retention {
         runs: kept("runs", default.runs),
         traces: kept("traces", default.traces),
         audit: kept("audit", default.audit),
+        partition,
     };
     fields.finish();
     retention

@@ -58,6 +58,7 @@ pub const KEYS: &[Key] = &[
     Key::new("retention.runs", Kind::Text, "400d", "How long runs with their verdicts and events are kept: days, or `forever`."),
     Key::new("retention.traces", Kind::Text, "30d", "How long their traces are kept."),
     Key::new("retention.audit", Kind::Text, "400d", "How long the audit log is kept."),
+    Key::new("retention.partition", Kind::Words(&["month", "day"]), "month", "The period of the tables of runs and traces, which are dropped as a whole: `day` for many thousand runs an hour."),
     Key::new("ids.keys", Kind::Secrets, "one in the record, made at the first start", "Keys of 32 hexadecimal digits: the first mints trace ids, all verify them."),
     Key::new("secrets.keys", Kind::Secrets, "", "Keys `name:64 hexadecimal digits` that encrypt variable sets, responses until the verdict and spans on disk: the first encrypts, all decrypt."),
     Key::new("log.level", Kind::Words(&["trace", "debug", "info", "warn", "error"]), "info", "The least severe level that is said on stderr."),

@@ -1,4 +1,4 @@
-//! Periodic database maintenance: creates monthly partitions ahead, and drops expired data.
+//! Periodic database maintenance: creates partitions ahead, and drops expired data.
 
 use std::time::Duration;
 
