@@ -5,6 +5,9 @@
 -- Half of each page is free: a renewal, an attempt or a response then changes a row in its page, and leaves no dead entry in an
 -- index. Only a lease and a provisional verdict do. Vacuum comes after a thousand dead rows and does not pause.
 
+-- A server that accepts or leases a run meanwhile waits, and is then refused: no run is left out of the copy below.
+lock table runs in access exclusive mode;
+
 -- Numbers the leases in their order.
 create sequence lease_numbers;
 
@@ -101,14 +104,15 @@ $$;
 -- before its wait. Else it returns the chosen runs, and then a row without a run: the number of the oldest active lease, from which on
 -- the next call of the same caller reads, and whether there are queued runs that it did not read.
 --
--- The runs in `expired` come first, if their lease has expired. Then comes the project with the fewest active runs, and of its runs the oldest. At most
--- `host_max` runs are active against one host. The last `runs_reserved` of the worker's slots, and the last `host_reserved` of a
--- host's, are for projects that have no more than so many active runs, or there: however many runs of one project hang, another's
--- are leased. A run with a provisional verdict is not active: it puts no load on its host, and has no slot.
+-- The runs in `expired` come first, if their lease has expired. Then comes the project with the fewest active runs, and of its runs
+-- the oldest. At most `host_max` runs are active against one host. The last `runs_reserved` of the worker's slots, and the last
+-- `host_reserved` of a host's, are for projects that have no more than so many active runs, or there: however many runs of one
+-- project hang, another's are leased. A run with a provisional verdict is not active: it puts no load on its host, and has no slot.
 --
 -- The cost does not grow with the number of projects, nor with that of hosts: the function reads the oldest runs of up to eight
--- projects. If there are more, it begins at a random one, and goes on from the first after the last. If none of the oldest 256 runs
--- of a project has a host with room, it reads the oldest of up to four lanes that have; a lane is a project and a host.
+-- projects. If there are more, it begins at a random one, and goes on from the first after the last. A lane is a project and a host;
+-- it is full if its host has no room for its project. If the oldest 256 runs of a project are all in full lanes, the function reads
+-- the oldest of up to four other lanes.
 --
 -- Every query walks along an index and never builds a bitmap: a walk marks the dead entries that it meets, and the next one does
 -- not visit their rows.
@@ -123,7 +127,7 @@ create function leasable_runs(
 declare
     projects_max constant integer := 8;
     lanes_max constant integer := 4;
-    -- Lanes that are passed over since their host has no room.
+    -- Full lanes that are passed over.
     full_lanes_max constant integer := 32;
     oldest_max constant bigint := 256;
     -- Both walks go from here to the last key, and then from the first one to here.
@@ -131,6 +135,8 @@ declare
     active_projects text[];
     active_hosts text[];
     active_runs bigint[];
+    -- The full lanes; without a project: of every project.
+    full_projects text[];
     full_hosts text[];
     oldest_active bigint;
     some_unread boolean;
@@ -148,11 +154,18 @@ begin
         from open_runs as open where epoch > 0 and provisional is null and lease_number >= active_from
         group by open.project, open.host
     ) as busy;
-    select array_agg(busy.host) into full_hosts
-    from (
-        select active.host from unnest(active_hosts, active_runs) as active (host, runs)
-        where active.host <> '' group by active.host having sum(active.runs) >= host_max
-    ) as busy;
+    with active as materialized (
+        select * from unnest(active_projects, active_hosts, active_runs) as active (project, host, runs)
+        where active.host <> ''
+    ), busy as materialized (
+        select active.host, sum(active.runs) as runs from active group by active.host
+    ), full_lanes as (
+        select null::text as project, busy.host from busy where busy.runs >= host_max
+        union all
+        select active.project, active.host from active join busy on busy.host = active.host
+        where busy.runs >= host_max - host_reserved and active.runs >= host_reserved
+    )
+    select array_agg(full_lanes.project), array_agg(full_lanes.host) into full_projects, full_hosts from full_lanes;
     with recursive ring (project_key, is_before, nth) as (
         select * from (
             (select project_key, false, 1 from open_runs where epoch = 0 and project_key >= begin_key
@@ -187,33 +200,35 @@ begin
                 order by open.accepted_at_ns, open.id
                 limit case when full_hosts is null then (select runs_max from bounds) else oldest_max end
             ) as looked
-            where full_hosts is null or looked.host <> all (full_hosts)
+            where full_hosts is null or not exists (
+                select from unnest(full_projects, full_hosts) as full_lane (project, host)
+                where full_lane.host = looked.host and coalesce(full_lane.project, looked.project) = looked.project)
             limit (select runs_max from bounds)
         ) as run
         where ring.nth <= projects_max
     ), lanes as materialized (
         select ring.project_key, lane.host_key
         from ring cross join lateral (
-            with recursive host_ring (host_key, host, is_before, nth) as (
+            with recursive host_ring (host_key, project, host, is_before, nth) as (
                 select * from (
-                    (select host_key, open.host, false, 1 from open_runs as open
+                    (select host_key, open.project, open.host, false, 1 from open_runs as open
                      where epoch = 0 and project_key = ring.project_key and host_key >= begin_key
                      order by host_key, accepted_at_ns limit 1)
                     union all
-                    (select host_key, open.host, true, 1 from open_runs as open
+                    (select host_key, open.project, open.host, true, 1 from open_runs as open
                      where epoch = 0 and project_key = ring.project_key and host_key < begin_key
                      order by host_key, accepted_at_ns limit 1)
                     limit 1
                 ) as first
                 union all
-                select following.host_key, following.host, following.is_before, host_ring.nth + 1
+                select following.host_key, following.project, following.host, following.is_before, host_ring.nth + 1
                 from host_ring cross join lateral (
-                    (select host_key, open.host, false as is_before from open_runs as open
+                    (select host_key, open.project, open.host, false as is_before from open_runs as open
                      where not host_ring.is_before and epoch = 0 and project_key = ring.project_key
                          and host_key > host_ring.host_key
                      order by host_key, accepted_at_ns limit 1)
                     union all
-                    (select host_key, open.host, true from open_runs as open
+                    (select host_key, open.project, open.host, true from open_runs as open
                      where epoch = 0 and project_key = ring.project_key and host_key < begin_key
                          and host_key > case when host_ring.is_before then host_ring.host_key else -1 end
                      order by host_key, accepted_at_ns limit 1)
@@ -221,7 +236,11 @@ begin
                 ) as following
                 where host_ring.nth < full_lanes_max
             )
-            select host_ring.host_key from host_ring where host_ring.host <> all (full_hosts) limit lanes_max
+            select host_ring.host_key from host_ring
+            where not exists (
+                select from unnest(full_projects, full_hosts) as full_lane (project, host)
+                where full_lane.host = host_ring.host and coalesce(full_lane.project, host_ring.project) = host_ring.project)
+            limit lanes_max
         ) as lane
         where full_hosts is not null and ring.nth <= projects_max
             and ring.project_key not in (select oldest.project_key from oldest)
@@ -280,6 +299,6 @@ begin
     select next.id, null::bigint, null::boolean from next
     union all
     select null, coalesce(oldest_active, pg_sequence_last_value('lease_numbers'), 0),
-        coalesce(some_unread, false);
+        coalesce(some_unread or cardinality(ids) > (select count(*) from next), false);
 end
 $$;

@@ -1,6 +1,6 @@
 -- Leases up to $3 runs to the worker $1 for $2 seconds, at most $4 active ones against one host; $5 is now, $6 and $7 are the slots
--- of the worker and of a host that are reserved for projects with few active runs, $8 is the oldest lease that can be active, $9 are runs whose lease had expired. The
--- migration that makes `leasable_runs` describes the order.
+-- of the worker and of a host that are reserved for projects with few active runs, $8 is the oldest lease that can be active, and
+-- $9 are runs whose lease had expired. The migration that makes `leasable_runs` describes the order.
 --
 -- Returns a row for each run, and then a row without a run; none while another worker leases.
 with found as materialized (

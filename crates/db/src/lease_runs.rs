@@ -1,7 +1,7 @@
 //! Distribution of work: which worker leases which runs.
 //!
 //! The project with the fewest active runs goes first, then the oldest run; a host with the maximum of active runs is skipped.
-//! One statement leases them. It reads open runs only, along two small indexes, and has the turn meanwhile: of many concurrent
+//! One statement leases them. It reads open runs only, along their indexes, and has the turn meanwhile: of many concurrent
 //! workers, each sees the leases of the others. A second statement reads what a worker needs of its runs, after the turn.
 //!
 //! A run with an unreadable row is leased as well, as damaged, so that it ends and is not leased for ever.
@@ -56,7 +56,8 @@ pub struct RunLeases {
     pub damaged: Vec<DamagedRun>,
     /// The oldest lease that can be active, for the next request.
     pub oldest_lease: Option<LeaseNumber>,
-    /// Whether there are queued runs that were not considered, since too many lanes have some.
+    /// Whether a further request may lease more: there are queued runs that were not considered, or that were for a host without
+    /// room for all of them.
     pub is_partial: bool,
 }
 

@@ -117,7 +117,7 @@ impl Windows {
         Ok(rows)
     }
 
-    /// Compares the slowest growth of all statements with the second minute.
+    /// Compares the times of all statements with those before the long transaction.
     fn level(&self, lanes: usize, extent: LoadExtent) -> Vec<Row> {
         // The second minute, or what there is of it before the long transaction.
         let early = &self.all[MINUTE.min(extent.long.0 / 2)..(2 * MINUTE).min(extent.long.0)];
@@ -139,7 +139,7 @@ impl Windows {
         ];
         let rows = cases.into_iter().map(|(when, windows, most)| {
             let (value, slowest) = growth(windows);
-            let name = format!("time of `{slowest}` in {when}, over minute 2 (the largest growth)");
+            let name = format!("time of `{slowest}` in {when}, over the time before the long transaction (the largest growth)");
             row(lanes, &name, value, "ratio", Some(Goal::AtMost(most)))
         });
         rows.collect()

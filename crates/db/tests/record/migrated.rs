@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use db::{Db, RunAcceptance};
+use db::{Db, RunAcceptance, State};
 use model::{Progress, Verdict};
 use sqlx::{PgConnection, migrate::Migrator};
 
@@ -97,6 +97,9 @@ fn a_record_of_0001_goes_on() {
         assert_eq!(ended.outcome, Some(outcome(ids[2], Verdict::Passed)));
         let taken = scratch.take_many(10, 1).await.runs;
         assert_eq!(taken.iter().map(|run| run.run_id).collect::<Vec<_>>(), ids[..2]);
+        let listed = db.runs_of_trace(&project(), attempt().trace_id, 10).await.expect("read");
+        let listed: Vec<_> = listed.iter().map(|run| (run.id, run.state)).collect();
+        assert_eq!(listed, [(ids[1], State::Running)], "once, and not as ended");
         assert_eq!(scratch.progress(&taken[1]).await, Progress::Answered(attempt(), answer()));
         let accepted = db.create_run(&scratch::new_run(4)).await.expect("accepted");
         assert_eq!(accepted, RunAcceptance::New { version: 1 });

@@ -231,6 +231,33 @@ fn a_long_queue_for_a_full_host_hides_no_other_host() {
 }
 
 #[test]
+fn a_host_whose_last_slots_are_reserved_for_others_hides_no_other_host() {
+    scratch::with(|scratch| async move {
+        queue(&scratch, "one", "slow:80", 0..300).await;
+        queue(&scratch, "one", "free:80", 300..302).await;
+        let request = LeaseRequest {
+            runs_max: 20,
+            host_max: 8,
+            host_reserved: 2,
+            ..scratch::taking("w", LEASE)
+        };
+        let first = scratch.lease(&request).await;
+        assert_eq!(first.runs.len(), 6, "all but those that are reserved");
+        assert!(first.is_partial, "there may be more behind those that have no room");
+        let hosts = |leases: &db::RunLeases| {
+            let hosts = leases.runs.iter().map(|run| run.test.id.as_str().to_owned());
+            hosts.collect::<Vec<_>>()
+        };
+        let second = scratch.lease(&request).await;
+        assert_eq!(hosts(&second), ["on-free-80", "on-free-80"]);
+        assert!(!scratch.lease(&request).await.is_partial, "the rest has to wait");
+        queue(&scratch, "two", "slow:80", 302..305).await;
+        let third = scratch.lease(&request).await;
+        assert_eq!(by_project(&third.runs), [("two".to_owned(), 2)].into(), "they were for these");
+    });
+}
+
+#[test]
 fn while_another_worker_leases_nothing_is_leased_and_nothing_waits() {
     scratch::with(|scratch| async move {
         queue(&scratch, "one", "", 0..3).await;

@@ -30,10 +30,11 @@ const DRAIN_MAX: Duration = Duration::from_secs(10);
 /// The timeout for releasing the runs that did not end, and for storing learned profiles.
 const LEAVE_MAX: Duration = Duration::from_secs(1);
 
-/// The first delay after which a worker comes again that met another one leasing; each further one is twice as long.
-const BUSY: Duration = Duration::from_millis(4);
+/// The first delay after a request that leased no run although some are queued, or met another worker that leases; each further
+/// one is twice as long.
+const VAIN: Duration = Duration::from_millis(4);
 /// The upper bound of these delays.
-const BUSY_MAX: Duration = Duration::from_millis(1024);
+const VAIN_MAX: Duration = Duration::from_millis(1024);
 
 /// One of this many slots, of the worker and of a host, is reserved for projects with few active runs.
 const RESERVED_PART: usize = 8;
@@ -135,8 +136,8 @@ struct Queue {
     oldest_lease: Option<LeaseNumber>,
     /// When it last looked for the runs of workers that died.
     expired_at: Option<Instant>,
-    /// How often in a row it met another worker that leased.
-    busy: u32,
+    /// How many requests in a row leased no run although there may be some.
+    vain: u32,
     /// The delay after which it leases again, if there is a reason to.
     again: Option<Duration>,
 }
@@ -144,24 +145,24 @@ struct Queue {
 impl Queue {
     /// Takes note of leases, or of another worker that leases.
     fn note(&mut self, leases: Option<&RunLeases>, request: &LeaseRequest<'_>, world: World) {
-        match leases {
-            Some(leases) => {
-                let leased = leases.runs.len() + leases.damaged.len();
-                let more = leases.is_partial && leased < request.runs_max;
-                self.oldest_lease = leases.oldest_lease;
-                self.busy = 0;
-                self.again = more.then_some(GATHER);
-                if request.with_expired {
-                    self.expired_at = Some(Instant::now());
-                }
-            }
-            None => {
-                let delay = BUSY.saturating_mul(1 << self.busy.min(8)).min(BUSY_MAX);
-                let [part] = world.random::<1>();
-                self.again = Some(delay.mul_f64(0.5 + f64::from(part) / 256.0));
-                self.busy = self.busy.saturating_add(1);
+        if let Some(leases) = leases {
+            self.oldest_lease = leases.oldest_lease;
+            if request.with_expired {
+                self.expired_at = Some(Instant::now());
             }
         }
+        let leased = leases.map_or(0, |leases| leases.runs.len() + leases.damaged.len());
+        let has_more = leases.is_none_or(|leases| leases.is_partial && leased < request.runs_max);
+        self.again = match (has_more, leased) {
+            (false, _) => None,
+            (true, 1..) => Some(GATHER),
+            (true, 0) => {
+                let delay = VAIN.saturating_mul(1 << self.vain.min(8)).min(VAIN_MAX);
+                let [part] = world.random::<1>();
+                Some(delay.mul_f64(0.5 + f64::from(part) / 256.0))
+            }
+        };
+        self.vain = if has_more && leased == 0 { self.vain.saturating_add(1) } else { 0 };
     }
 }
 
