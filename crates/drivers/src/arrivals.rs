@@ -1,9 +1,10 @@
 //! The spans of one trace as they arrive: the one contract of all sources of spans.
 //!
-//! A source either pushes or is queried. What is pushed is in the channel as soon as the receiver accepted it: no further span of
-//! the past is on its way here, and absence is judged by the current time. A source that is queried proves absence only up to the
-//! beginning of its last complete answer, which it reports as [`Arrival::Coverage`]. An answer that failed or was partial covers
-//! nothing, and is reported as [`Arrival::Gap`].
+//! A source either pushes or is queried. What is pushed in one process is in the channel as soon as the receiver accepted it: no
+//! further span of the past is on its way here, and absence is judged by the current time. Where other processes receive spans too,
+//! the source reports an [`Arrival::Proof`] up to which nothing is on its way, or an [`Arrival::Doubt`]. A source that is queried
+//! proves absence only up to the beginning of its last complete answer, which it reports as [`Arrival::Coverage`]. An answer that
+//! failed or was partial covers nothing, and is reported as [`Arrival::Gap`].
 
 use std::time::Duration;
 
@@ -31,6 +32,18 @@ pub enum Arrival {
         at: Instant,
         /// The message.
         bytes: Bytes,
+    },
+    /// All pushed spans that any receiver had accepted at a time have been reported.
+    Proof {
+        /// The time.
+        began: Instant,
+    },
+    /// It cannot be proved that all accepted spans have been reported.
+    Doubt {
+        /// The reason.
+        reason: String,
+        /// Whether no later proof removes the doubt.
+        is_lasting: bool,
     },
     /// All spans that a queried source had at a time have been reported.
     Coverage {
@@ -112,6 +125,8 @@ pub enum Demand {
 #[derive(Debug)]
 pub struct Arrivals {
     pushed: mpsc::Receiver<Arrival>,
+    /// What the run demands of a source that pushes and proves.
+    proofs: Option<watch::Sender<Demand>>,
     /// Dropping it ends the interest in the trace.
     _claim: Option<Claim>,
     queried: Option<QuerySet>,
@@ -150,7 +165,11 @@ impl Arrival {
     pub fn spans(self) -> Option<Bytes> {
         match self {
             Self::Spans { bytes, .. } => Some(bytes),
-            Self::Coverage { .. } | Self::Lacks { .. } | Self::Gap { .. } => None,
+            Self::Proof { .. }
+            | Self::Doubt { .. }
+            | Self::Coverage { .. }
+            | Self::Lacks { .. }
+            | Self::Gap { .. } => None,
         }
     }
 }
@@ -158,11 +177,21 @@ impl Arrival {
 impl Arrivals {
     /// Creates arrivals of a source that pushes, from this channel.
     pub fn new(pushed: mpsc::Receiver<Arrival>) -> Self {
-        Self { pushed, _claim: None, queried: None }
+        Self { pushed, proofs: None, _claim: None, queried: None }
+    }
+
+    /// Creates arrivals of a source that pushes, and that proves on demand that nothing is on its way here.
+    pub fn with_proofs(pushed: mpsc::Receiver<Arrival>, demand: watch::Sender<Demand>) -> Self {
+        Self { proofs: Some(demand), ..Self::new(pushed) }
+    }
+
+    /// Whether absence of pushed spans has to be proved.
+    pub fn needs_proof(&self) -> bool {
+        self.proofs.is_some()
     }
 
     pub(crate) fn claimed(pushed: mpsc::Receiver<Arrival>, claim: Claim) -> Self {
-        Self { pushed, _claim: Some(claim), queried: None }
+        Self { _claim: Some(claim), ..Self::new(pushed) }
     }
 
     /// Adds a source that is queried. The queries end with the arrivals.
@@ -201,9 +230,10 @@ impl Arrivals {
         self.demand(|before| Demand::LateSpans { since: before.since(), from });
     }
 
-    fn demand(&self, change: impl FnOnce(Demand) -> Demand) {
-        if let Some(queried) = &self.queried {
-            queried.demand.send_if_modified(|demand| {
+    fn demand(&self, change: impl Fn(Demand) -> Demand) {
+        let queried = self.queried.as_ref().map(|queried| &queried.demand);
+        for demand in queried.into_iter().chain(&self.proofs) {
+            demand.send_if_modified(|demand| {
                 let changed = change(*demand);
                 std::mem::replace(demand, changed) != changed
             });

@@ -131,6 +131,8 @@ pub enum UnsettledReason {
     TooLarge,
     /// Spans may have been lost on their way here.
     SpansLost,
+    /// It could not be proved that all spans that servers accepted are here, for this reason.
+    Unproved(String),
     /// These servers received spans during the run as well, and do not forward them to the run.
     OtherServers(Vec<String>),
     /// The program that recorded the trace states that it is partial.
@@ -202,6 +204,7 @@ impl Settlement {
             UnsettledReason::NotWaited => "decided early",
             UnsettledReason::TooLarge => "too large",
             UnsettledReason::SpansLost => "spans lost",
+            UnsettledReason::Unproved(_) => "unproved",
             UnsettledReason::OtherServers(_) => "other servers",
             UnsettledReason::Partial => "partial",
             UnsettledReason::ContextLost(_) => "context lost",

@@ -200,6 +200,7 @@ impl Settlement {
                 | UnsettledReason::StorePartial(StoreGap { store, message }) => {
                     said.extend([store, message].map(TextMut::Text));
                 }
+                UnsettledReason::Unproved(reason) => said.push(TextMut::Text(reason)),
                 UnsettledReason::NoTelemetry
                 | UnsettledReason::NotAnswered
                 | UnsettledReason::ParentsAbsent(_)

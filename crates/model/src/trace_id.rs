@@ -1,6 +1,8 @@
 //! Trace ids that identify themselves.
 //!
-//! A minted id has 16 bytes: 4 of tag, 4 of epoch seconds, 3 of the project's tag, 5 random. The tag is SipHash-2-4 over the
+//! A minted id has 16 bytes: 4 of tag, 4 of epoch seconds, 3 of the project's tag, 5 random. Where several servers share spans,
+//! two of the random bytes are the slot of the worker that minted the id, masked by SipHash-2-4 over the seconds and the other
+//! three: to all without the key they look random. The tag is SipHash-2-4 over the
 //! other 12 under the deployment's key, so that any replica sees from the id alone whether a span belongs to a run. The
 //! project's tag is SipHash-2-4 over the project, the seconds and the random bytes: a sender that may send for some projects
 //! reaches only their ids, and an id does not reveal its project. The tags prove who minted the id, not who sent it.
@@ -19,8 +21,18 @@ const EPOCH: usize = 4;
 const PROJECT: usize = 3;
 /// The number of random bytes of an id.
 const RANDOM: usize = 5;
+/// The number of bytes of a masked slot, the first ones of the random bytes.
+const SLOT: usize = 2;
+/// The offset of the random bytes.
+const RANDOM_AT: usize = PROJECT_AT + PROJECT;
+/// What precedes the input of a mask; no project's name begins with it.
+const MASK: &[u8] = &[0xff];
 /// The offset of the project's tag.
 const PROJECT_AT: usize = TAG + EPOCH;
+
+/// The number of a worker that reads spans: an id that the worker mints carries it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u16);
 
 /// A deployment's 128-bit key. It prints as `***`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -66,8 +78,13 @@ impl Key {
 
     /// Computes the tag of a project in an id with this tail. A byte that no name contains terminates the name.
     fn project_tag(&self, project: &Project, bytes: &[u8; 16]) -> [u8; PROJECT] {
-        let (epoch, random) = (&bytes[TAG..PROJECT_AT], &bytes[PROJECT_AT + PROJECT..]);
+        let (epoch, random) = (&bytes[TAG..PROJECT_AT], &bytes[RANDOM_AT..]);
         self.tag(&[project.as_str().as_bytes(), &[0], epoch, random])
+    }
+
+    /// Computes the mask of the slot in an id with these seconds and random bytes.
+    fn mask(&self, epoch: [u8; EPOCH], random: [u8; RANDOM - SLOT]) -> [u8; SLOT] {
+        self.tag(&[MASK, &epoch, &random])
     }
 
     fn has_minted(&self, bytes: &[u8; 16]) -> bool {
@@ -75,8 +92,7 @@ impl Key {
     }
 
     fn is_of(&self, project: &Project, bytes: &[u8; 16]) -> bool {
-        self.has_minted(bytes)
-            && self.project_tag(project, bytes) == bytes[PROJECT_AT..PROJECT_AT + PROJECT]
+        self.has_minted(bytes) && self.project_tag(project, bytes) == bytes[PROJECT_AT..RANDOM_AT]
     }
 }
 
@@ -89,12 +105,10 @@ impl KeyRing {
     /// Mints an id for a run of a project that starts at `now`.
     pub fn mint(&self, project: &Project, now: Timestamp, random: [u8; RANDOM]) -> TraceId {
         let mut bytes = [0; 16];
-        // The epoch wraps in 2106; only differences are ever compared.
-        let epoch = (now.as_secs() & u64::from(u32::MAX)) as u32;
-        bytes[TAG..PROJECT_AT].copy_from_slice(&epoch.to_be_bytes());
-        bytes[PROJECT_AT + PROJECT..].copy_from_slice(&random);
+        bytes[TAG..PROJECT_AT].copy_from_slice(&epoch(now));
+        bytes[RANDOM_AT..].copy_from_slice(&random);
         let tag = self.first.project_tag(project, &bytes);
-        bytes[PROJECT_AT..PROJECT_AT + PROJECT].copy_from_slice(&tag);
+        bytes[PROJECT_AT..RANDOM_AT].copy_from_slice(&tag);
         let tag = self.first.tag::<TAG>(&[&bytes[TAG..]]);
         bytes[..TAG].copy_from_slice(&tag);
         match TraceId::from_bytes(bytes) {
@@ -102,6 +116,30 @@ impl KeyRing {
             // All zero is no valid id. One value in 2^128 leads here, and another random value is equally good.
             None => self.mint(project, now, [1; RANDOM]),
         }
+    }
+
+    /// Mints an id that carries the slot of a worker. The worker MUST NOT use the same `unique` bytes twice within a second.
+    pub fn mint_for(
+        &self,
+        slot: Slot,
+        project: &Project,
+        now: Timestamp,
+        unique: [u8; RANDOM - SLOT],
+    ) -> TraceId {
+        let [high, low] = self.first.mask(epoch(now), unique);
+        let [slot_high, slot_low] = slot.0.to_be_bytes();
+        let [a, b, c] = unique;
+        self.mint(project, now, [high ^ slot_high, low ^ slot_low, a, b, c])
+    }
+
+    /// Returns the slot in an id that one of these keys minted; of an id that was minted without one, any slot.
+    pub fn slot(&self, id: &TraceId) -> Option<Slot> {
+        let bytes = id.as_bytes();
+        let key = self.keys().find(|key| key.has_minted(bytes))?;
+        let epoch = bytes[TAG..].first_chunk()?;
+        let (masked, unique) = bytes[RANDOM_AT..].split_first_chunk::<SLOT>()?;
+        let mask = key.mask(*epoch, *unique.first_chunk()?);
+        Some(Slot(u16::from_be_bytes(*masked) ^ u16::from_be_bytes(mask)))
     }
 
     /// Returns when `id` was minted, in epoch seconds, if one of these keys minted it.
@@ -122,6 +160,11 @@ impl KeyRing {
     fn keys(&self) -> impl Iterator<Item = &Key> {
         std::iter::once(&self.first).chain(&self.others)
     }
+}
+
+/// Returns the epoch seconds of an id. They wrap in 2106; only differences are ever compared.
+fn epoch(now: Timestamp) -> [u8; EPOCH] {
+    ((now.as_secs() & u64::from(u32::MAX)) as u32).to_be_bytes()
 }
 
 impl FromStr for Key {
@@ -145,7 +188,7 @@ impl fmt::Debug for Key {
 mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
-    use super::{Key, KeyRing};
+    use super::{Key, KeyRing, Slot};
     use crate::{Project, Timestamp, TraceId};
 
     fn ring(first: u8, others: &[u8]) -> KeyRing {
@@ -187,6 +230,25 @@ mod tests {
     }
 
     #[test]
+    fn a_slot_is_read_with_the_key_alone_and_looks_random_without_it() {
+        let (one, other) = (ring(1, &[]), ring(2, &[1]));
+        let project = Project::default();
+        let mut counts = [0_u32; 256];
+        for number in 0..4096_u32 {
+            let [_, a, b, c] = number.to_be_bytes();
+            let id = one.mint_for(Slot(7), &project, Timestamp::from_nanos(0), [a, b, c]);
+            assert_eq!((one.slot(&id), other.slot(&id)), (Some(Slot(7)), Some(Slot(7))));
+            assert!(one.is_of(&project, &id));
+            counts[usize::from(id.as_bytes()[11])] += 1;
+        }
+        assert!(counts.iter().all(|count| (1..64).contains(count)), "16 are expected of each");
+        let id = ring(3, &[]).mint_for(Slot(7), &project, Timestamp::from_nanos(0), [1; 3]);
+        assert_eq!(one.slot(&id), None, "a foreign id has none");
+        let without = one.mint(&project, Timestamp::from_nanos(0), [3; 5]);
+        assert!(one.slot(&without).is_some(), "and one without a slot has any");
+    }
+
+    #[test]
     fn a_key_never_prints() {
         let key: Key = "000102030405060708090a0b0c0d0e0f".parse().expect("a key");
         assert_eq!(format!("{key:?}"), "***");
@@ -200,6 +262,11 @@ mod tests {
         ) {
             let ring = ring(5, &[]);
             let project = Project::default();
+            let slot = Slot(u16::from_be_bytes([random[0], random[1]]));
+            let [.., a, b, c] = random;
+            let carrier = ring.mint_for(slot, &project, Timestamp::from_nanos(secs * 1_000_000_000), [a, b, c]);
+            prop_assert_eq!(ring.slot(&carrier), Some(slot));
+            prop_assert_eq!(ring.verify(&carrier).map(u64::from), Some(secs));
             let id = ring.mint(&project, Timestamp::from_nanos(secs * 1_000_000_000), random);
             prop_assert_eq!(ring.verify(&id).map(u64::from), Some(secs));
             let mut bytes = *id.as_bytes();

@@ -42,6 +42,7 @@ fn settlement() -> Settlement {
             UnsettledReason::NotWaited,
             UnsettledReason::TooLarge,
             UnsettledReason::SpansLost,
+            UnsettledReason::Unproved("the marker did not come".to_owned()),
             UnsettledReason::OtherServers(vec!["quality-1:11633".to_owned()]),
             UnsettledReason::Partial,
             UnsettledReason::ContextLost(vec![attempt().span_id]),

@@ -339,7 +339,7 @@ fn mint<P: Ports>(request: &Request, ports: &P) -> Attempt {
     let (at, dice) = (ports.now(), ports.random());
     let [a, b, c, d, e, span @ ..] = dice;
     let span = span.first_chunk().copied().unwrap_or_default();
-    let minted = || ports.keys().mint(&ports.project(), at, [a, b, c, d, e]);
+    let minted = || ports.mint(at, [a, b, c, d, e]);
     Attempt {
         trace_id: request.external_trace().unwrap_or_else(minted),
         span_id: SpanId::from_random(span),

@@ -21,6 +21,11 @@ pub trait Ports: Send + Sync {
     /// Returns the keys that mint trace ids.
     fn keys(&self) -> &KeyRing;
 
+    /// Mints the trace id of a run that starts at `now`.
+    fn mint(&self, now: Timestamp, random: [u8; 5]) -> TraceId {
+        self.keys().mint(&self.project(), now, random)
+    }
+
     /// Returns the project of the run. Its trace ids are minted for it: a sender of another project cannot reach them.
     fn project(&self) -> Project {
         Project::default()

@@ -150,6 +150,9 @@ fn reason(unsettled: &UnsettledReason, stores: &[StoreQueries]) -> Option<String
         UnsettledReason::StorePartial(StoreGap { store, message }) => format!(
             "the trace store `{store}` gave only a part of the trace: {message}"
         ),
+        UnsettledReason::Unproved(reason) => format!(
+            "it is not proved that all spans that the servers accepted are here: {reason}"
+        ),
         UnsettledReason::SpansLost => {
             "spans may have been lost on their way: an export was refused, the trace is larger than one may be, or the server was \
              restarted during the run"

@@ -279,7 +279,11 @@ impl LateSpanMonitor {
     async fn take(mut self, arrival: Arrival, news: &mut Option<News>) -> Self {
         let came = match &arrival {
             Arrival::Spans { at, .. } => News { at: *at, from: self.gathering.trace.len() },
-            Arrival::Coverage { .. } | Arrival::Lacks { .. } | Arrival::Gap { .. } => return self,
+            Arrival::Proof { .. }
+            | Arrival::Doubt { .. }
+            | Arrival::Coverage { .. }
+            | Arrival::Lacks { .. }
+            | Arrival::Gap { .. } => return self,
         };
         let before = self.gathering.engine.spans();
         self.gathering = self.gathering.take(arrival).await;

@@ -308,6 +308,7 @@ fn reason(unsettled: &UnsettledReason) -> String {
         UnsettledReason::NotQuiet => "spans were still arriving at the deadline".to_owned(),
         UnsettledReason::TooLarge => "it is larger than a run may keep".to_owned(),
         UnsettledReason::SpansLost => "spans may have been lost on their way".to_owned(),
+        UnsettledReason::Unproved(reason) => format!("not all spans are known ({reason})"),
         UnsettledReason::OtherServers(servers) => {
             format!("spans could also be received by {}", named(servers))
         }

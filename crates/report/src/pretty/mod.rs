@@ -263,6 +263,7 @@ fn unsettled(why: &UnsettledReason) -> String {
         UnsettledReason::StorePartial(gap) => {
             return format!("the trace store `{}` has only a part: {}", gap.store, gap.message);
         }
+        UnsettledReason::Unproved(reason) => return format!("not all spans are known: {reason}"),
         UnsettledReason::ExpectedAbsent(expected) => {
             return format!("`{}` was expected and did not come", expected.join("`, `"));
         }

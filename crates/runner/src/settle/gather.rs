@@ -50,6 +50,8 @@ pub(crate) struct TraceBuffer {
     has_lost: bool,
     /// The number of the first late span (late: after the verdict), and the time at which the first of them arrived.
     late: Option<(usize, Option<Timestamp>)>,
+    /// What is proved of pushed spans, if that is needed.
+    proof: Option<ProofState>,
     /// The queried sources.
     sources: Vec<SourceState>,
     /// If there are any, the source from which each span came first; none for pushed spans.
@@ -66,6 +68,17 @@ struct SourceState {
     covered: Timestamp,
     /// Why its last answer covers nothing.
     gap: Option<AnswerGap>,
+}
+
+/// What is proved of pushed spans.
+#[derive(Debug, Default)]
+struct ProofState {
+    /// All spans that were accepted until then are here.
+    covered: Timestamp,
+    /// Why no more is proved.
+    doubt: Option<String>,
+    /// Whether no later proof removes the doubt.
+    is_lasting: bool,
 }
 
 /// The minimum size in bytes of a message that is decoded on a separate thread.
@@ -93,6 +106,7 @@ impl TraceBuffer {
             has_overflowed: false,
             has_lost: false,
             late: None,
+            proof: None,
             sources: Vec::new(),
             origins: HashMap::new(),
         })
@@ -102,6 +116,15 @@ impl TraceBuffer {
     pub(crate) async fn take(mut self, arrival: Arrival) -> Self {
         let (source, at, bytes) = match arrival {
             Arrival::Spans { source, at, bytes } => (source, at, bytes),
+            Arrival::Proof { began } => {
+                let covered = self.clock.at(began);
+                self.proof.get_or_insert_default().proved(covered);
+                return self;
+            }
+            Arrival::Doubt { reason, is_lasting } => {
+                self.proof.get_or_insert_default().doubted(reason, is_lasting);
+                return self;
+            }
             Arrival::Coverage { source, began } => {
                 let source = &mut self.sources[source];
                 source.covered = source.covered.max(self.clock.at(began));
@@ -129,8 +152,9 @@ impl TraceBuffer {
         share.run(read).await
     }
 
-    /// Judges absence by the coverage of these sources from now on: nothing is covered yet.
-    pub(crate) fn require_coverage(&mut self, sources: &[QueriedSource]) {
+    /// Judges absence by the coverage of these sources from now on, and by proofs if they are needed: nothing is covered yet.
+    pub(crate) fn require_coverage(&mut self, sources: &[QueriedSource], needs_proof: bool) {
+        self.proof = needs_proof.then(ProofState::default);
         let uncovered = |source: &QueriedSource| SourceState {
             name: source.name.clone(),
             lacks: source.lacks.clone(),
@@ -145,13 +169,21 @@ impl TraceBuffer {
         self.sources.is_empty() || self.origins.values().any(Option::is_none)
     }
 
-    /// Returns the time up to which absence is known in all sources. For pushed spans it is now.
+    /// Returns what is proved of pushed spans, if the trace depends on that.
+    fn needed_proof(&self) -> Option<&ProofState> {
+        self.proof.as_ref().filter(|_| self.is_pushed())
+    }
+
+    /// Returns the time up to which absence is known in all sources. For spans that are pushed to this process alone it is now.
     pub(crate) fn watermark(&self) -> Timestamp {
         let now = self.clock.now();
         if is_planted(Plant::WatermarkNow) {
             return now;
         }
-        self.sources.iter().fold(now, |known, source| known.min(source.covered))
+        // A doubt that lasts is a reason of its own, and nothing is gained by waiting.
+        let proofs = self.needed_proof().filter(|proof| !proof.is_lasting);
+        let covered = self.sources.iter().map(|source| source.covered);
+        covered.chain(proofs.map(|proof| proof.covered)).fold(now, Timestamp::min)
     }
 
     fn read(&mut self, source: Option<usize>, at: Instant, bytes: &[u8]) {
@@ -214,7 +246,9 @@ impl TraceBuffer {
             return vec![UnsettledReason::NotQuiet];
         }
         let behind = self.sources.iter().filter(|source| source.covered < at);
-        behind.map(SourceState::reason).collect()
+        let unproved = self.needed_proof().filter(|proof| proof.covered < at && !proof.is_lasting);
+        let unproved = unproved.map(ProofState::reason);
+        behind.map(SourceState::reason).chain(unproved).collect()
     }
 
     /// Returns the settlement of the trace at a time.
@@ -225,6 +259,9 @@ impl TraceBuffer {
         }
         if self.has_lost {
             unsettled.push(UnsettledReason::SpansLost);
+        }
+        if let Some(proof) = self.needed_proof().filter(|proof| proof.is_lasting) {
+            unsettled.push(proof.reason());
         }
         let known = self.watermark().min(now);
         unsettled.extend(self.unsettled(known));
@@ -254,13 +291,16 @@ impl TraceBuffer {
     /// Returns why the trace is not complete. What is only unknown because a source did not answer has that reason.
     fn unsettled(&self, known: Timestamp) -> Vec<UnsettledReason> {
         let unsettled = self.engine.unsettled(&self.trace, known);
-        if self.sources.is_empty() || unsettled.is_empty() {
+        let needed = self.needed_proof();
+        if (self.sources.is_empty() && needed.is_none()) || unsettled.is_empty() {
             return unsettled;
         }
         let is_other = |reason: &UnsettledReason| *reason != UnsettledReason::NotQuiet;
         let has_gap = |source: &&SourceState| source.gap.is_some();
         let mut reasons: Vec<_> =
             self.sources.iter().filter(has_gap).map(SourceState::reason).collect();
+        let has_doubt = |proof: &&ProofState| proof.doubt.is_some() && !proof.is_lasting;
+        reasons.extend(needed.filter(has_doubt).map(ProofState::reason));
         if reasons.is_empty() && !unsettled.iter().all(is_other) {
             reasons = self.uncovered(self.engine.quiet_at());
         }
@@ -297,6 +337,27 @@ impl SourceState {
             }
             None => UnsettledReason::StoreUnread(gap("no complete answer began late enough")),
         }
+    }
+}
+
+impl ProofState {
+    fn proved(&mut self, covered: Timestamp) {
+        self.covered = self.covered.max(covered);
+        if !self.is_lasting {
+            self.doubt = None;
+        }
+    }
+
+    fn doubted(&mut self, reason: String, is_lasting: bool) {
+        if !self.is_lasting {
+            (self.doubt, self.is_lasting) = (Some(reason), is_lasting);
+        }
+    }
+
+    /// Returns why no more is proved.
+    fn reason(&self) -> UnsettledReason {
+        let none = "no proof began late enough";
+        UnsettledReason::Unproved(self.doubt.as_deref().unwrap_or(none).to_owned())
     }
 }
 

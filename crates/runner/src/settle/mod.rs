@@ -88,7 +88,7 @@ pub(crate) async fn settle<P: Ports>(
     arrivals: &mut Arrivals,
     ports: &P,
 ) -> SettledTrace {
-    gathering.require_coverage(arrivals.sources());
+    gathering.require_coverage(arrivals.sources(), arrivals.needs_proof());
     arrivals.start(waiting.since);
     let (answered, now) = (waiting.clock.now(), Instant::now());
     let patience = patience(&waiting.judging.answer, &waiting.rule, &gathering.engine);

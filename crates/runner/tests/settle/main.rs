@@ -5,6 +5,7 @@ mod learning;
 mod linger;
 mod overtaken;
 mod property;
+mod proved;
 mod queried;
 mod stage;
 

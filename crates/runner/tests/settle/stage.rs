@@ -18,7 +18,7 @@ use model::{
 use runner::{FinalRun, FinishedRun, Job, LeaseLost, Limits, MARKER, Ports, StartedProcesses, run};
 use source::Text;
 use tokio::{
-    sync::mpsc,
+    sync::{mpsc, watch},
     time::{Instant, sleep, sleep_until},
 };
 
@@ -53,6 +53,10 @@ pub(crate) const ABSENCE: &str = "trace: ['no span[name=\"never\"]']";
 /// The words of a line that reports an answer of a queried source: the beginning of a complete one, in milliseconds, or why
 /// another one covers nothing.
 const ANSWERS: [&str; 4] = ["covered ", "failed ", "partial ", "refused "];
+
+/// The words of a line that reports what is proved of pushed spans: the time of a proof, in milliseconds, or a doubt, which may
+/// last.
+const PROOFS: [&str; 3] = ["proved ", "doubted ", "doubted-for-good "];
 
 /// The word of a span that comes from the queried source, and not from the receiver.
 const STORED: &str = " from=store";
@@ -135,17 +139,22 @@ fn is_answer(line: &str) -> bool {
     ANSWERS.iter().any(|answer| line.starts_with(answer))
 }
 
-/// Reads an answer of a queried source; its times count from `began`.
+fn is_proof(line: &str) -> bool {
+    PROOFS.iter().any(|proof| line.starts_with(proof))
+}
+
+/// Reads an answer of a queried source, or a proof; its times count from `began`.
 fn answer(line: &str, began: Instant) -> Arrival {
     let (word, rest) = line.split_once(' ').expect("a word and more");
+    let at = |ms: &str| began + Duration::from_millis(ms.trim().parse().expect("milliseconds"));
     let gap = match (word, rest.to_owned()) {
         ("failed", why) => AnswerGap::Failed(why),
         ("partial", why) => AnswerGap::Partial(why),
         ("refused", why) => AnswerGap::Refused(why),
-        (_, ms) => {
-            let began = began + Duration::from_millis(ms.trim().parse().expect("milliseconds"));
-            return Arrival::Coverage { source: 0, began };
-        }
+        ("doubted", reason) => return Arrival::Doubt { reason, is_lasting: false },
+        ("doubted-for-good", reason) => return Arrival::Doubt { reason, is_lasting: true },
+        ("proved", ms) => return Arrival::Proof { began: at(&ms) },
+        (_, ms) => return Arrival::Coverage { source: 0, began: at(&ms) },
     };
     Arrival::Gap { source: 0, gap }
 }
@@ -173,6 +182,7 @@ fn reason(unsettled: &UnsettledReason) -> String {
         UnsettledReason::ExpectedAbsent(expected) => format!("expected {}", expected.join("+")),
         UnsettledReason::StoreUnread(gap) => format!("unread: {}", gap.message),
         UnsettledReason::StorePartial(gap) => format!("partial: {}", gap.message),
+        UnsettledReason::Unproved(reason) => format!("unproved: {reason}"),
         other => format!("{other:?}"),
     }
 }
@@ -229,7 +239,7 @@ impl Ports for World {
             for (at, lines) in messages {
                 sleep_until(began + at).await;
                 let (answers, spans): (Vec<_>, Vec<_>) =
-                    lines.into_iter().partition(|line| is_answer(line));
+                    lines.into_iter().partition(|line| is_answer(line) || is_proof(line));
                 let (stored, pushed): (Vec<_>, Vec<_>) =
                     spans.into_iter().partition(|line| line.contains(STORED));
                 let mut arrivals = Vec::new();
@@ -254,7 +264,11 @@ impl Ports for World {
         let mut feeding = tokio::task::JoinSet::new();
         feeding.spawn(feed);
         feeding.detach_all();
-        let mut arrivals = Arrivals::new(receiver);
+        let is_proved = self.stage.arrivals.iter().any(|line| is_proof(&line.text));
+        let mut arrivals = match is_proved {
+            true => Arrivals::with_proofs(receiver, watch::Sender::default()),
+            false => Arrivals::new(receiver),
+        };
         if self.stage.is_queried() {
             let source =
                 QueriedSource { name: "prod".to_owned(), lag: self.stage.lag, lacks: Vec::new() };
