@@ -108,6 +108,7 @@ const STEPS: &[Step] = &[
             "sdks",
             "contract",
             "prometheus",
+            "nats",
             "jaeger",
             "tempo",
             "opensearch",

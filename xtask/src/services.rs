@@ -12,6 +12,7 @@ mod golang;
 mod jaeger;
 mod keycloak;
 mod maven;
+mod nats;
 mod ports;
 mod postgres;
 mod process;
@@ -113,6 +114,7 @@ const ALL: &[Part] = &[
     Part::Programs(&sdks::SDKS),
     Part::Programs(&contract::CONTRACT),
     Part::Programs(&prometheus::PROMETHEUS),
+    Part::Programs(&nats::NATS),
 ];
 
 /// Another process can bind a free port before the server does; then the start tries other ports.

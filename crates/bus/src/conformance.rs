@@ -6,9 +6,9 @@
 use std::{future::Future, pin::pin, task::Poll, time::Duration};
 
 use bytes::Bytes;
-use model::{Project, Timestamp, TraceId};
+use model::{Project, Slot, Timestamp, TraceId};
 
-use crate::{Batch, Bus, Next, Subject};
+use crate::{Batch, Bus, Channel, Doubt, Next, Subject};
 
 /// The properties of the bus under test that the suite needs.
 #[derive(Clone, Copy, Debug)]
@@ -17,12 +17,17 @@ pub struct Facts {
     pub too_many_bytes: usize,
     /// A number of spans that is too large for any trace.
     pub too_many_spans: u32,
-    /// A number of batches of `batch_bytes`, each of its own trace, that exceeds the capacity of the bus.
+    /// A number of batches of `batch_bytes`, each of its own trace, that exceeds the memory of the bus.
     pub too_many_batches: u32,
+    /// A number of such batches that exceeds the storage of the bus, so that it refuses.
+    pub refused_batches: u32,
     /// The size of each of them in bytes.
     pub batch_bytes: usize,
     /// How long a trace without a subscriber is kept.
     pub age_max: Duration,
+    /// Whether several processes share the bus. It then listens while one of them is closed, and what a process forgets stays in
+    /// the storage of the bus for some time.
+    pub is_shared: bool,
 }
 
 /// The timeout for a subscriber to receive a stored batch.
@@ -31,32 +36,43 @@ const SOON: Duration = Duration::from_secs(10);
 /// The start time of the suite, by its own clock.
 const BEGIN: u64 = 1_800_000_000;
 
-/// Runs the suite. `open` opens the bus, at the same location each time; the location is empty at first, and the bus before is
-/// closed.
-pub async fn conforms<B: Bus>(facts: Facts, open: impl AsyncFn(Timestamp) -> B) {
-    let mut stage = Stage { facts, secs: BEGIN, ids: 0 };
-    let bus = open(stage.now()).await;
+/// Runs the suite. `open` opens the bus, at the same location each time, and returns it with its slot, which may be another one
+/// each time; the location is empty at first, and the bus before is closed.
+pub async fn conforms<B: Bus>(facts: Facts, open: impl AsyncFn(Timestamp) -> (B, Slot)) {
+    let mut stage = Stage { facts, secs: BEGIN, ids: 0, slot: Slot::default() };
+    let bus = stage.open(&open).await;
     stage.what_is_kept_comes_first_and_then_the_new(&bus).await;
     stage.a_waiting_subscriber_is_woken_by_news_and_by_the_end(&bus).await;
     stage.what_comes_after_a_forget_is_another_trace(&bus).await;
     stage.what_one_publisher_publishes_stays_in_order(&bus).await;
     stage.what_a_trace_cannot_hold_is_lost_to_it_alone(&bus).await;
     stage.whole_is_what_was_expected_and_nothing_lost(&bus).await;
+    stage.what_is_proved_is_here(&bus).await;
+    stage.a_sender_reaches_its_projects_only(&bus).await;
     stage.what_has_no_subscriber_ages(&bus).await;
     stage.hints_reach_those_who_listen(&bus).await;
     let bus = stage.what_was_acknowledged_outlives_the_bus(bus, &open).await;
-    stage.a_full_bus_refuses_and_keeps_what_it_has(&bus).await;
     stage.what_has_no_subscriber_makes_room(&bus).await;
     stage.a_project_that_has_its_share_holds_up_no_other(&bus).await;
+    // A shared bus stays full.
+    stage.a_full_bus_refuses_and_keeps_what_it_has(&bus).await;
 }
 
 struct Stage {
     facts: Facts,
     secs: u64,
     ids: u32,
+    /// The slot of the open bus.
+    slot: Slot,
 }
 
 impl Stage {
+    async fn open<B: Bus>(&mut self, open: &impl AsyncFn(Timestamp) -> (B, Slot)) -> B {
+        let (bus, slot) = open(self.now()).await;
+        self.slot = slot;
+        bus
+    }
+
     fn now(&self) -> Timestamp {
         Timestamp::from_nanos(self.secs * 1_000_000_000)
     }
@@ -65,15 +81,15 @@ impl Stage {
         self.secs += by.as_secs();
     }
 
-    /// Returns a new trace id.
-    fn trace(&mut self) -> TraceId {
+    /// Returns the channel of a new trace, as this bus mints it.
+    fn trace(&mut self) -> Channel {
         self.ids += 1;
         let mut id = [0xc0; 16];
         id[..4].copy_from_slice(&self.ids.to_be_bytes());
-        TraceId::from_bytes(id).expect("not all zero")
+        Channel { slot: self.slot, trace: TraceId::from_bytes(id).expect("not all zero") }
     }
 
-    async fn publish<B: Bus>(&self, bus: &B, trace: TraceId, texts: &[&str]) {
+    async fn publish<B: Bus>(&self, bus: &B, trace: Channel, texts: &[&str]) {
         let batches = texts.iter().map(|text| batch(trace, text.as_bytes().to_vec())).collect();
         bus.publish(self.now(), batches).await.expect("there is room");
     }
@@ -141,7 +157,10 @@ impl Stage {
         ];
         let published = bus.publish(self.now(), batches).await;
         published.expect("to publish again what can never be held would not help");
-        assert_eq!([large, many, small].map(|trace| bus.refused(trace)), [1, 1, 0]);
+        let _listened = bus.proved(small).await;
+        let lost = Some(Doubt::Lost(1));
+        let expected = [lost.clone(), lost, Some(Doubt::NotListened)];
+        assert_eq!([large, many, small].map(|trace| bus.doubt(trace)), expected);
         assert_eq!(read(&mut subscribe(bus, small), 1).await, ["fits"]);
         drop(subscriptions);
     }
@@ -156,14 +175,59 @@ impl Stage {
             self.publish(bus, trace, &["a"]).await;
         }
         bus.lose(self.now(), lost);
-        let is_whole = |trace| bus.is_whole(trace);
-        assert_eq!([whole, lost, unexpected].map(is_whole), [true, false, false]);
+        assert_eq!(soon(bus.proved(whole)).await, Ok(1));
+        assert_eq!(soon(bus.proved(lost)).await, Err(Doubt::Lost(1)));
+        assert_eq!(soon(bus.proved(unexpected)).await, Err(Doubt::NotListened));
+        for trace in [whole, lost, unexpected] {
+            assert_eq!(bus.doubt(trace), bus.proved(trace).await.err());
+        }
         drop(subscriptions);
         let again = subscribe(bus, whole);
-        assert!(bus.is_whole(whole), "another worker goes on, and nothing was missed");
+        assert_eq!(soon(bus.proved(whole)).await, Ok(1), "another run goes on, nothing was missed");
         drop(again);
         bus.forget(whole);
-        assert!(!bus.is_whole(whole), "nothing is known of what was forgotten");
+        assert_eq!(bus.doubt(whole), Some(Doubt::NotListened), "nothing is known of it any more");
+    }
+
+    /// What is proved is what a subscriber can read without waiting.
+    async fn what_is_proved_is_here<B: Bus>(&mut self, bus: &B) {
+        let trace = self.trace();
+        let mut subscription = subscribe(bus, trace);
+        bus.expect(trace);
+        assert_eq!(soon(bus.proved(trace)).await, Ok(0), "that nothing came is a proof too");
+        for number in 1..=50_u64 {
+            self.publish(bus, trace, &[&number.to_string()]).await;
+            assert_eq!(soon(bus.proved(trace)).await, Ok(number));
+            assert!(!is_waiting(&mut subscription).await, "{number}");
+        }
+        let publish = self.publish(bus, trace, &["51"]);
+        let proofs = [(); 20].map(|()| bus.proved(trace));
+        let (_, proved) = tokio::join!(publish, async {
+            let mut proved = Vec::new();
+            for proof in proofs {
+                proved.push(soon(proof).await);
+            }
+            proved
+        });
+        assert!(proved.iter().all(|it| matches!(it, Ok(50 | 51))), "{proved:?}");
+        bus.forget(trace);
+    }
+
+    async fn a_sender_reaches_its_projects_only<B: Bus>(&mut self, bus: &B) {
+        let trace = self.trace();
+        let [alpha, beta]: [Project; 2] =
+            ["alpha", "beta"].map(|name| name.parse().expect("a name"));
+        let mut subscription = bus.subscribe(trace, &alpha);
+        bus.expect(trace);
+        let all = vec![beta.clone(), alpha];
+        for (text, projects) in [("a", Some(vec![beta])), ("b", None), ("c", Some(all))] {
+            let projects = projects.map(Into::into);
+            let batch = Batch { projects, ..batch(trace, text.as_bytes().to_vec()) };
+            bus.publish(self.now(), vec![batch]).await.expect("its sender learns nothing");
+        }
+        assert_eq!(soon(bus.proved(trace)).await, Ok(2), "and nothing is in doubt");
+        assert_eq!(read(&mut subscription, 2).await, ["b", "c"]);
+        bus.forget(trace);
     }
 
     async fn what_has_no_subscriber_ages<B: Bus>(&mut self, bus: &B) {
@@ -173,9 +237,9 @@ impl Stage {
         let mut subscription = subscribe(bus, subscribed);
         self.later(self.facts.age_max + Duration::from_secs(1));
         self.publish(bus, fresh, &["a"]).await;
+        assert_eq!(read(&mut subscribe(bus, fresh), 1).await, ["a"], "new");
         assert!(is_waiting(&mut subscribe(bus, old)).await, "nobody asked for it in time");
         assert_eq!(read(&mut subscription, 1).await, ["a"], "subscribed to");
-        assert_eq!(read(&mut subscribe(bus, fresh), 1).await, ["a"], "new");
     }
 
     async fn hints_reach_those_who_listen<B: Bus>(&mut self, bus: &B) {
@@ -190,7 +254,7 @@ impl Stage {
     async fn what_was_acknowledged_outlives_the_bus<B: Bus>(
         &mut self,
         bus: B,
-        open: &impl AsyncFn(Timestamp) -> B,
+        open: &impl AsyncFn(Timestamp) -> (B, Slot),
     ) -> B {
         let (kept, forgotten, anew) = (self.trace(), self.trace(), self.trace());
         let subscription = subscribe(&bus, kept);
@@ -205,19 +269,27 @@ impl Stage {
         drop(subscription);
         drop(bus);
 
-        let bus = open(self.now()).await;
+        let bus = self.open(open).await;
         let mut again = subscribe(&bus, kept);
+        bus.resume(kept, self.now());
         assert_eq!(read(&mut again, 3).await, ["a", "b", "c"]);
         assert!(is_waiting(&mut again).await, "and each of them once");
-        assert!(is_waiting(&mut subscribe(&bus, forgotten)).await, "what is forgotten stays so");
-        assert_eq!(read(&mut subscribe(&bus, anew), 1).await, ["c"], "but for what came later");
+        if self.facts.is_shared {
+            assert_eq!(soon(bus.proved(kept)).await, Ok(3), "others have listened");
+        } else {
+            assert_eq!(soon(bus.proved(kept)).await, Err(Doubt::NotListened));
+            assert!(is_waiting(&mut subscribe(&bus, forgotten)).await, "it stays forgotten");
+            assert_eq!(read(&mut subscribe(&bus, anew), 1).await, ["c"], "but for what came later");
+        }
         self.publish(&bus, kept, &["d"]).await;
         assert_eq!(read(&mut again, 1).await, ["d"], "it goes on where it was");
         drop(again);
         drop(bus);
 
-        let bus = open(self.now()).await;
-        assert_eq!(read(&mut subscribe(&bus, kept), 4).await, ["a", "b", "c", "d"]);
+        let bus = self.open(open).await;
+        let mut again = subscribe(&bus, kept);
+        bus.resume(kept, self.now());
+        assert_eq!(read(&mut again, 4).await, ["a", "b", "c", "d"]);
         bus.forget(kept);
         bus.forget(anew);
         bus
@@ -230,7 +302,7 @@ impl Stage {
         self.publish(bus, first, &["a"]).await;
         let mut traces = Vec::new();
         let mut refused = None;
-        while refused.is_none() && traces.len() < self.facts.too_many_batches as usize {
+        while refused.is_none() && traces.len() < self.facts.refused_batches as usize {
             let trace = self.trace();
             // Each trace has its own project: none exceeds its share.
             let project = format!("project-{}", traces.len()).parse().expect("a name");
@@ -240,15 +312,16 @@ impl Stage {
         }
         refused.expect("it is full");
         let (last, _) = traces.last().expect("something was published");
-        assert_eq!(bus.refused(*last), 1, "the trace is told");
-        assert!(!bus.is_whole(*last));
+        assert_eq!(bus.doubt(*last), Some(Doubt::Lost(1)), "the trace is told");
         assert_eq!(read(&mut subscription, 1).await, ["a"]);
-        assert!(bus.is_whole(first), "another's want of room is not its own");
+        assert_eq!(bus.doubt(first), None, "another's want of room is not its own");
         for (trace, _) in &traces {
             bus.forget(*trace);
         }
-        self.publish(bus, first, &["b"]).await;
-        assert_eq!(read(&mut subscription, 1).await, ["b"], "the forgotten made room");
+        if !self.facts.is_shared {
+            self.publish(bus, first, &["b"]).await;
+            assert_eq!(read(&mut subscription, 1).await, ["b"], "the forgotten made room");
+        }
         bus.forget(first);
     }
 
@@ -263,7 +336,7 @@ impl Stage {
         }
         self.publish(bus, waiting, &["b"]).await;
         assert_eq!(read(&mut subscription, 2).await, ["a", "b"]);
-        assert!(bus.is_whole(waiting), "and nothing of what somebody waits for");
+        assert_eq!(bus.doubt(waiting), None, "and nothing of what somebody waits for");
         bus.forget(waiting);
     }
 
@@ -273,26 +346,33 @@ impl Stage {
         let mut subscription = bus.subscribe(other, &name);
         bus.expect(other);
         let mut traces = Vec::new();
-        let is_lost = |trace| bus.refused(trace) > 0;
-        while traces.last().is_none_or(|(trace, _)| !is_lost(*trace)) {
+        while traces
+            .last()
+            .is_none_or(|(trace, _)| !matches!(bus.doubt(*trace), Some(Doubt::Lost(_))))
+        {
             assert!(traces.len() < self.facts.too_many_batches as usize, "it has no end");
             let trace = self.trace();
             traces.push((trace, subscribe(bus, trace)));
             let both = [(trace, self.facts.batch_bytes), (other, 1)];
             let both = both.map(|(trace, bytes)| batch(trace, vec![b'x'; bytes]));
             bus.publish(self.now(), both.into()).await.expect("who sends it is not made to wait");
+            soon(bus.proved(other)).await.expect("its share is its own");
         }
         assert_eq!(read(&mut subscription, traces.len()).await.len(), traces.len());
-        assert!(bus.is_whole(other), "its share is its own");
+        assert_eq!(soon(bus.proved(other)).await, Ok(traces.len() as u64));
+        for (trace, _) in &traces {
+            bus.forget(*trace);
+        }
+        bus.forget(other);
     }
 }
 
-fn subscribe<B: Bus>(bus: &B, trace: TraceId) -> B::Subscription {
-    bus.subscribe(trace, &Project::default())
+fn subscribe<B: Bus>(bus: &B, channel: Channel) -> B::Subscription {
+    bus.subscribe(channel, &Project::default())
 }
 
-fn batch(trace: TraceId, bytes: Vec<u8>) -> Batch {
-    Batch { trace, spans: 1, bytes: Bytes::from(bytes) }
+fn batch(channel: Channel, bytes: Vec<u8>) -> Batch {
+    Batch { channel, spans: 1, bytes: Bytes::from(bytes), projects: None }
 }
 
 /// Reads the next `batches` batches.

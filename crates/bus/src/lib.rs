@@ -12,6 +12,7 @@
 pub mod conformance;
 mod hints;
 mod local;
+mod nats;
 mod record;
 mod replay;
 mod seal;
@@ -19,14 +20,15 @@ mod spans;
 mod traces;
 mod writer;
 
-use std::future::Future;
+use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
-use model::{Fault, Faulty, Project, Timestamp, TraceId};
+use model::{Fault, Faulty, Project, Slot, Timestamp, TraceId};
 use thiserror::Error;
 
 pub use hints::{Hints, Subject};
 pub use local::{Counts, Local, OpenError, Options};
+pub use nats::{Login, Nats, NatsError, NatsOptions, STREAM_SLOTS, StreamLimits};
 pub use replay::ReplaySummary;
 pub use seal::SealKeys;
 pub use spans::{Limits, Subscription};
@@ -41,14 +43,14 @@ pub trait Bus: Send + Sync + 'static {
 
     /// Stores all of these batches, each for its trace, and wakes subscribers.
     ///
-    /// After `Ok` they outlive this process: a process that opens the bus again finds them until they are forgotten. Batches of a
-    /// trace at its bound, or of a project that has used its share, are not stored: they count as lost to their trace, and are no
-    /// reason to refuse a sender that may also send for other projects. After [`PublishError`] some may be stored, the rest count
-    /// as refused to their traces, and all of them may be published again. If the future is dropped before it completes, it MAY
-    /// have stored them.
+    /// After `Ok` they outlive this process: a process that opens the bus again finds them until they are forgotten or too old.
+    /// Batches of a trace at its bound, or of a project that has used its share, are not stored: they count as lost to their
+    /// trace, and are no reason to refuse a sender that may also send for other projects. After [`PublishError`] some may be
+    /// stored, the rest count as refused to their traces, and all of them may be published again. If the future is dropped before
+    /// it completes, it MAY have stored them.
     ///
-    /// First discards traces that have no subscriber and no new batch for longer than the age limit of the bus; and where the bus
-    /// is full, discards traces without a subscriber, the oldest first.
+    /// Traces that have no subscriber and no new batch for longer than the age limit of the bus are discarded; and where the
+    /// memory is full, traces without a subscriber, the oldest first.
     fn publish(
         &self,
         now: Timestamp,
@@ -58,32 +60,33 @@ pub trait Bus: Send + Sync + 'static {
     /// Subscribes to a trace: all stored batches, then all new ones, in the order of publishing.
     ///
     /// A trace with a subscriber does not age, and counts for the project of its first subscriber.
-    fn subscribe(&self, trace: TraceId, project: &Project) -> Self::Subscription;
+    fn subscribe(&self, channel: Channel, project: &Project) -> Self::Subscription;
 
     /// Marks that the trace begins now: no span of it was sent before, and it has a subscriber.
-    fn expect(&self, trace: TraceId);
+    fn expect(&self, channel: Channel);
 
-    /// Whether the trace is complete as far as the bus knows, so that absence can be concluded: the bus has listened for it from
-    /// its beginning, without a pause, and none of its batches was refused or lost.
+    /// Marks that the trace began at a time, with a subscriber that has ended, and that it has a subscriber now. A bus that shares
+    /// spans among servers has listened in between; one of a single process has not.
+    fn resume(&self, channel: Channel, since: Timestamp);
+
+    /// Waits until all batches of the trace are here that any publisher stored before the call, and returns how many batches the
+    /// trace has then. Only after that can absence be concluded, from these batches.
     ///
-    /// A bus that was closed and opened again did not listen meanwhile, and a sender may have given up. So it is false for all
-    /// traces that were expected before, unless other servers have listened in its place.
-    fn is_whole(&self, trace: TraceId) -> bool;
+    /// It fails with each [`Doubt`] of [`Bus::doubt`], and if it cannot be known in time whether further batches are stored.
+    fn proved(&self, channel: Channel) -> impl Future<Output = Result<u64, Doubt>> + Send;
+
+    /// Returns why no absence can be concluded in this trace, whatever comes; none as far as is known. A sender may have sent a
+    /// refused batch again with success, which the bus cannot know.
+    fn doubt(&self, channel: Channel) -> Option<Doubt>;
 
     /// Records that spans of the trace were lost before they reached the bus. It MUST NOT block.
-    fn lose(&self, now: Timestamp, trace: TraceId);
+    fn lose(&self, now: Timestamp, channel: Channel);
 
-    /// Returns how many batches of the trace were refused or lost since its first subscription or its first stored batch.
-    ///
-    /// A sender may have sent them again with success, which the bus cannot know: above zero, no absence of a span can be
-    /// concluded.
-    fn refused(&self, trace: TraceId) -> u64;
-
-    /// Discards the batches of the trace, in memory and in persistent storage, and ends its subscriptions.
+    /// Discards the batches of the trace in memory, and ends its subscriptions. Persistent storage MAY keep them for some time.
     ///
     /// Later spans open the trace anew: the bus stores them within the bounds, without a subscriber, until they exceed the age
     /// limit. To refuse them, the bus would have to remember every forgotten trace.
-    fn forget(&self, trace: TraceId);
+    fn forget(&self, channel: Channel);
 
     /// Notifies all listeners that there is something new about `subject`.
     fn hint(&self, subject: Subject);
@@ -98,15 +101,60 @@ pub trait Next: Send {
     fn next(&mut self) -> impl Future<Output = Option<Bytes>> + Send;
 }
 
+/// The address of the spans of a trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Channel {
+    /// The slot of the worker that reads them first. A bus of a single process does not use it.
+    pub slot: Slot,
+    /// The trace.
+    pub trace: TraceId,
+}
+
+/// Why the absence of a span cannot be concluded.
+#[derive(Clone, Debug, Error, PartialEq, Eq)]
+pub enum Doubt {
+    /// The bus has not listened for the trace from its beginning, without a pause.
+    #[error("the server has not listened since the beginning of the run")]
+    NotListened,
+    /// Batches of the trace were refused or lost.
+    #[error("{0} exports with spans of the trace were refused or lost")]
+    Lost(u64),
+    /// A marker that was sent behind all stored batches has not come back.
+    #[error("NATS did not deliver a marker within {0:?}")]
+    MarkerLate(std::time::Duration),
+    /// A marker could not be stored.
+    #[error("NATS did not store a marker: {0}")]
+    MarkerRefused(String),
+    /// The stream is not the one that the trace began with.
+    #[error("the stream of spans in NATS was replaced during the run")]
+    StreamReplaced,
+    /// Another node may miss what the last leader of the stream acknowledged.
+    #[error(
+        "the stream of spans in NATS has a new leader, and NATS does not write to disk before it acknowledges"
+    )]
+    LeaderChanged,
+}
+
+/// A period without a change of the storage that may have lost batches.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Era {
+    /// The number of changes so far.
+    pub(crate) number: u64,
+    /// The doubt that the last one causes in traces that began before it.
+    pub(crate) doubt: Option<Doubt>,
+}
+
 /// A batch of spans of one trace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Batch {
-    /// The trace.
-    pub trace: TraceId,
+    /// The address of the trace.
+    pub channel: Channel,
     /// How many spans there are.
     pub spans: u32,
     /// The encoded spans, opaque to the bus.
     pub bytes: Bytes,
+    /// The projects that the sender may write to; none stands for all. A batch for a trace of another project is discarded.
+    pub projects: Option<Arc<[Project]>>,
 }
 
 /// The bus refused to store a batch, and kept all batches that a subscriber waits for. Publishing it again later may succeed.
@@ -124,9 +172,36 @@ pub enum PublishError {
         /// The reason.
         reason: String,
     },
+    /// NATS cannot be reached, or does not answer.
+    #[error("NATS takes no spans now ({reason}): send them again later")]
+    Away {
+        /// The reason.
+        reason: String,
+    },
     /// The bus is shutting down.
     #[error("the bus is closed: send them again later")]
     Closed,
+}
+
+impl Doubt {
+    /// Whether no later proof removes the doubt.
+    pub fn is_lasting(&self) -> bool {
+        match self {
+            Self::MarkerLate(_) | Self::MarkerRefused(_) => false,
+            Self::NotListened | Self::Lost(_) | Self::StreamReplaced | Self::LeaderChanged => true,
+        }
+    }
+
+    /// Whether spans that were sent may have been lost before a bus stored them.
+    pub fn is_loss(&self) -> bool {
+        matches!(self, Self::NotListened | Self::Lost(_))
+    }
+}
+
+impl Faulty for Doubt {
+    fn fault(&self) -> Fault {
+        Fault::Overloaded
+    }
 }
 
 impl Faulty for PublishError {

@@ -13,12 +13,13 @@ use std::{
 };
 
 use journal::{Durability, Full, Journal};
-use model::{Fault, Faulty, Project, Timestamp, TraceId};
+use model::{Fault, Faulty, Project, Timestamp};
 use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Batch, Bus, Hints, Limits, PublishError, ReplaySummary, SealKeys, Subject, Subscription, hints,
+    Batch, Bus, Channel, Doubt, Era, Hints, Limits, PublishError, ReplaySummary, SealKeys, Subject,
+    Subscription, hints,
     record::{HEAD, PREFIX_BYTES},
     replay::replay,
     seal::SEAL_BYTES,
@@ -76,6 +77,8 @@ pub struct Counts {
     pub over_spans: u64,
     /// Spans without a subscriber that were discarded to make room for others.
     pub displaced_spans: u64,
+    /// Spans that were discarded because their senders may not write to the project of the trace.
+    pub foreign_spans: u64,
     /// The last write error of the journal, unless a later write succeeded.
     pub journal_error: Option<String>,
 }
@@ -164,6 +167,7 @@ impl Local {
             journal_bytes: journal.disk_bytes,
             over_spans: kept.over_spans,
             displaced_spans: kept.displaced_spans,
+            foreign_spans: kept.foreign_spans,
             journal_error: journal.last_write_error,
         }
     }
@@ -180,28 +184,30 @@ impl Bus for Local {
         told.await.unwrap_or(Err(PublishError::Closed))
     }
 
-    fn subscribe(&self, trace: TraceId, project: &Project) -> Subscription {
-        self.spans.subscribe(trace, project)
+    fn subscribe(&self, channel: Channel, project: &Project) -> Subscription {
+        self.spans.subscribe(channel.trace, project)
     }
 
-    fn expect(&self, trace: TraceId) {
-        self.spans.expect(trace);
+    fn expect(&self, channel: Channel) {
+        self.spans.expect(channel.trace, 0);
     }
 
-    fn is_whole(&self, trace: TraceId) -> bool {
-        self.spans.is_whole(trace)
+    fn resume(&self, _channel: Channel, _since: Timestamp) {}
+
+    async fn proved(&self, channel: Channel) -> Result<u64, Doubt> {
+        self.spans.batches(channel.trace, &Era::default())
     }
 
-    fn lose(&self, now: Timestamp, trace: TraceId) {
-        self.spans.lose(now, trace);
+    fn doubt(&self, channel: Channel) -> Option<Doubt> {
+        self.spans.batches(channel.trace, &Era::default()).err()
     }
 
-    fn refused(&self, trace: TraceId) -> u64 {
-        self.spans.refused(trace)
+    fn lose(&self, now: Timestamp, channel: Channel) {
+        self.spans.lose(now, channel.trace);
     }
 
-    fn forget(&self, trace: TraceId) {
-        self.spans.lock().forget(trace);
+    fn forget(&self, channel: Channel) {
+        self.spans.lock().forget(channel.trace);
         // If the queue is full, it holds other commands, and the journal processes the release with them.
         self.commands.as_ref().map(|commands| commands.try_send(Command::Release).ok());
     }

@@ -11,10 +11,10 @@ use journal::{Journal, Stretch};
 use model::{Timestamp, TraceId};
 
 use crate::{
-    Batch, Limits,
+    Limits,
     record::{HEAD, PREFIX_BYTES, Record},
     seal::Opener,
-    traces::{PendingBatches, StoredBatch, TraceTable},
+    traces::{BatchSize, PendingBatches, StoredBatch, TraceTable},
 };
 
 /// The read size in bytes.
@@ -155,8 +155,8 @@ impl JournalContents {
             replayed.traces += 1;
             for stored in batches {
                 let StoredBatch { spans, bytes, .. } = &stored;
-                let batch = Batch { trace, spans: *spans, bytes: bytes.clone() };
-                match kept.room(limits, &mut PendingBatches::default(), &batch) {
+                let size = BatchSize { trace, spans: *spans, bytes: bytes.len() };
+                match kept.room(limits, &mut PendingBatches::default(), size) {
                     Ok(()) => {
                         replayed.spans += u64::from(*spans);
                         kept.add(until, trace, stored);

@@ -9,10 +9,15 @@ use std::{
 };
 
 use bytes::Bytes;
+use journal::Stretch;
 use model::{Project, Timestamp, TraceId};
 use tokio::sync::Notify;
 
-use crate::{Next, traces::TraceTable};
+use crate::{
+    Doubt, Era, Next,
+    nats::read_projects,
+    traces::{BatchSize, PendingBatches, StoredBatch, TraceTable},
+};
 
 /// The upper bounds of a bus, and the age limit.
 ///
@@ -121,23 +126,64 @@ impl Spans {
         Subscription { spans: self.clone(), trace, seen: 0, news }
     }
 
-    pub(crate) fn expect(&self, trace: TraceId) {
+    /// Marks that the bus has listened for the trace from its beginning, in this era of its storage.
+    pub(crate) fn expect(&self, trace: TraceId, era: u64) {
         // Without a subscriber there is no entry to store it in.
         if let Some(held) = self.lock().traces.get_mut(&trace) {
-            held.expected = true;
+            held.expected = Some(era);
         }
     }
 
-    pub(crate) fn is_whole(&self, trace: TraceId) -> bool {
-        self.lock().traces.get(&trace).is_some_and(|held| held.expected && held.refused == 0)
+    /// Returns how many batches of the trace there are, or why there may be more.
+    pub(crate) fn batches(&self, trace: TraceId, era: &Era) -> Result<u64, Doubt> {
+        let kept = self.lock();
+        let Some(held) = kept.traces.get(&trace) else { return Err(Doubt::NotListened) };
+        match held.expected {
+            _ if held.refused > 0 => Err(Doubt::Lost(held.refused)),
+            None => Err(Doubt::NotListened),
+            Some(began) if began != era.number => {
+                Err(era.doubt.clone().unwrap_or(Doubt::StreamReplaced))
+            }
+            Some(_) => Ok(held.batches.len() as u64),
+        }
+    }
+
+    /// Stores a batch that another process published, if there is room, and its sender may write to the project of the trace.
+    pub(crate) fn store(&self, now: Timestamp, trace: TraceId, spans: u32, batch: &[u8]) {
+        let mut kept = self.lock();
+        kept.expire(now, self.limits.age_max);
+        let project = kept.traces.get(&trace).and_then(|held| held.project.as_ref());
+        match read_projects(batch, project) {
+            Some((true, bytes)) => {
+                let size = BatchSize { trace, spans, bytes: bytes.len() };
+                match kept.make_room(&self.limits, &mut PendingBatches::default(), size) {
+                    Ok(()) => {
+                        let (number, bytes) = (0, Bytes::copy_from_slice(bytes));
+                        let stretch = Stretch::default();
+                        kept.add(now, trace, StoredBatch { number, spans, bytes, stretch });
+                    }
+                    Err(_) => {
+                        kept.over_spans += u64::from(spans);
+                        kept.refuse(now, trace);
+                    }
+                }
+            }
+            Some((false, _)) => kept.foreign_spans += u64::from(spans),
+            None => kept.refuse(now, trace),
+        }
+        // There is no journal that would have to release them.
+        kept.released.clear();
+    }
+
+    /// Forgets a trace that is in no journal.
+    pub(crate) fn forget(&self, trace: TraceId) {
+        let mut kept = self.lock();
+        kept.forget(trace);
+        kept.released.clear();
     }
 
     pub(crate) fn lose(&self, now: Timestamp, trace: TraceId) {
         self.lock().refuse(now, trace);
-    }
-
-    pub(crate) fn refused(&self, trace: TraceId) -> u64 {
-        self.lock().traces.get(&trace).map_or(0, |held| held.refused)
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, TraceTable> {
@@ -161,9 +207,10 @@ mod tests {
 
     use super::{Limits, Spans, Subscription};
     use crate::{
-        Batch, Next,
+        Doubt, Era, Next,
         traces::{
-            BATCH_COST, NoRoom, PendingBatches, StoredBatch, TRACE_COST, TraceBatches, TraceTable,
+            BATCH_COST, BatchSize, NoRoom, PendingBatches, StoredBatch, TRACE_COST, TraceBatches,
+            TraceTable,
         },
     };
 
@@ -213,8 +260,8 @@ mod tests {
         if bytes.is_empty() {
             return Ok(());
         }
-        let batch = Batch { trace, spans: 1, bytes: bytes.clone() };
-        let room = kept.make_room(&spans.limits, &mut PendingBatches::default(), &batch);
+        let size = BatchSize { trace, spans: 1, bytes: bytes.len() };
+        let room = kept.make_room(&spans.limits, &mut PendingBatches::default(), size);
         match room {
             Ok(()) => {
                 let stored =
@@ -255,7 +302,7 @@ mod tests {
 
         assert_eq!(poll(&mut subscription), ready("123456"));
         assert_eq!(poll(&mut subscription), Poll::Pending);
-        assert_eq!(spans.refused(trace(1)), 1);
+        assert_eq!(spans.batches(trace(1), &Era::default()), Err(Doubt::Lost(1)));
         spans.lock().forget(trace(1));
         publish(&spans, 0, 3, "5").expect("the forgotten made room");
     }
@@ -264,13 +311,13 @@ mod tests {
     fn what_is_coming_counts_too() {
         let spans = spans(Limits { trace_spans_max: 4, ..TIGHT });
         let kept = spans.lock();
-        let batch = |id: u8, count: u32, text: &'static str| Batch {
+        let batch = |id: u8, count: u32, text: &'static str| BatchSize {
             trace: trace(id),
             spans: count,
-            bytes: Bytes::from_static(text.as_bytes()),
+            bytes: text.len(),
         };
         let mut coming = PendingBatches::default();
-        let mut room = |batch| kept.room(&spans.limits, &mut coming, &batch);
+        let mut room = |batch| kept.room(&spans.limits, &mut coming, batch);
         assert_eq!(room(batch(1, 5, "1")), Err(NoRoom::Trace), "too many spans");
         assert_eq!(room(batch(1, 4, "123456")), Ok(()));
         assert_eq!(room(batch(1, 0, "7")), Err(NoRoom::Trace));
@@ -306,7 +353,7 @@ mod tests {
         assert_eq!(publish(&spans, 0, 3, "x"), Err(NoRoom::Project));
         publish(&spans, 0, 4, "x").expect("room");
         publish(&spans, 0, 5, "x").expect("exactly the bound of the bus");
-        assert!(!spans.is_whole(trace(3)) && spans.refused(trace(3)) == 1, "it is told");
+        assert_eq!(spans.batches(trace(3), &Era::default()), Err(Doubt::Lost(1)), "it is told");
         spans.lock().forget(trace(1));
         publish(&spans, 0, 3, "x").expect("the forgotten made room");
     }
@@ -359,9 +406,13 @@ mod tests {
         let first = subscribe(&spans, trace(1));
         publish(&spans, 0, 1, "1234567").expect_err("over the bound at once");
         drop(first);
-        assert_eq!(spans.refused(trace(1)), 1);
+        assert_eq!(spans.batches(trace(1), &Era::default()), Err(Doubt::Lost(1)));
         publish(&spans, 61, 2, "x").expect("room");
-        assert_eq!(spans.refused(trace(1)), 0, "even that is forgotten in time");
+        assert_eq!(
+            spans.batches(trace(1), &Era::default()),
+            Err(Doubt::NotListened),
+            "even that is forgotten in time"
+        );
     }
 
     #[test]

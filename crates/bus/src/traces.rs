@@ -15,10 +15,7 @@ use journal::Stretch;
 use model::{Project, Timestamp, TraceId};
 use tokio::sync::Notify;
 
-use crate::{
-    Batch,
-    spans::{Limits, Subscription},
-};
+use crate::spans::{Limits, Subscription};
 
 /// The overhead of a batch beside its bytes: its slot, in a list that may have capacity for twice as many, and the allocator's
 /// part of the block that holds the bytes.
@@ -46,6 +43,8 @@ pub(crate) struct TraceTable {
     pub(crate) over_spans: u64,
     /// Spans without a subscriber that were discarded to make room for others.
     pub(crate) displaced_spans: u64,
+    /// Spans of senders that may not write to the project of the trace.
+    pub(crate) foreign_spans: u64,
 }
 
 /// The state of one trace.
@@ -56,10 +55,10 @@ pub(crate) struct TraceBatches {
     pub(crate) bytes: usize,
     spans: u64,
     /// The project of the first subscriber.
-    project: Option<Project>,
+    pub(crate) project: Option<Project>,
     pub(crate) refused: u64,
-    /// Whether the bus has listened for it from its beginning.
-    pub(crate) expected: bool,
+    /// The era of the bus in which the trace began, if the bus has listened for it from its beginning.
+    pub(crate) expected: Option<u64>,
     last: Timestamp,
     /// Shared by each subscription, so that its reference count shows whether there is one.
     pub(crate) news: Arc<Notify>,
@@ -81,6 +80,14 @@ pub(crate) struct ReleasedTrace {
     pub(crate) trace: TraceId,
     pub(crate) before: u64,
     pub(crate) stretches: Vec<Stretch>,
+}
+
+/// What a batch needs room for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BatchSize {
+    pub(crate) trace: TraceId,
+    pub(crate) spans: u32,
+    pub(crate) bytes: usize,
 }
 
 /// Batches that are being written to the journal, and will be added.
@@ -123,16 +130,32 @@ impl TraceTable {
         held
     }
 
+    /// Whether a sender for these projects may write to a trace; counts its spans if not.
+    pub(crate) fn is_open_to(
+        &mut self,
+        trace: TraceId,
+        projects: Option<&[Project]>,
+        spans: u32,
+    ) -> bool {
+        let project = self.traces.get(&trace).and_then(|held| held.project.as_ref());
+        let is_open = project
+            .is_none_or(|project| projects.is_none_or(|projects| projects.contains(project)));
+        if !is_open {
+            self.foreign_spans += u64::from(spans);
+        }
+        is_open
+    }
+
     /// Makes room for a batch, if necessary: discards traces without a subscriber, the oldest first.
     pub(crate) fn make_room(
         &mut self,
         limits: &Limits,
         coming: &mut PendingBatches,
-        batch: &Batch,
+        batch: BatchSize,
     ) -> Result<(), NoRoom> {
         match self.room(limits, coming, batch) {
             Err(NoRoom::Bus) => {
-                self.displace(limits, coming.bytes.saturating_add(cost(true, batch.bytes.len())));
+                self.displace(limits, coming.bytes.saturating_add(cost(true, batch.bytes)));
                 self.room(limits, coming, batch)
             }
             found => found,
@@ -144,11 +167,11 @@ impl TraceTable {
         &self,
         limits: &Limits,
         coming: &mut PendingBatches,
-        batch: &Batch,
+        batch: BatchSize,
     ) -> Result<(), NoRoom> {
         let (bytes, spans) = self.of_trace(batch.trace);
         let (bytes_coming, spans_coming) = coming.of.get(&batch.trace).copied().unwrap_or_default();
-        let cost = cost(bytes + bytes_coming == 0, batch.bytes.len());
+        let cost = cost(bytes + bytes_coming == 0, batch.bytes);
         let of_trace = bytes_coming.saturating_add(cost);
         let spans_of_trace = spans_coming + u64::from(batch.spans);
         if bytes.saturating_add(of_trace) > limits.trace_bytes_max

@@ -13,11 +13,11 @@ use model::{Timestamp, TraceId};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Batch, PublishError,
+    Batch, Channel, PublishError,
     record::Record,
     seal::Sealer,
     spans::Spans,
-    traces::{NoRoom, PendingBatches, ReleasedTrace, StoredBatch},
+    traces::{BatchSize, NoRoom, PendingBatches, ReleasedTrace, StoredBatch},
 };
 
 /// The upper bound of publishers in one group.
@@ -128,7 +128,12 @@ impl Writer {
         let mut told = Ack { reply, result: Ok(()), has_some: false };
         // An empty batch would cost its slot and carry no data.
         for batch in batches.into_iter().filter(|batch| !batch.bytes.is_empty()) {
-            let room = self.spans.lock().make_room(&limits, &mut group.coming, &batch);
+            let Batch { channel: Channel { trace, .. }, spans, bytes, projects } = &batch;
+            if !self.spans.lock().is_open_to(*trace, projects.as_deref(), *spans) {
+                continue;
+            }
+            let size = BatchSize { trace: *trace, spans: *spans, bytes: bytes.len() };
+            let room = self.spans.lock().make_room(&limits, &mut group.coming, size);
             let appended = match room {
                 Ok(()) => self.append(&batch),
                 Err(NoRoom::Trace | NoRoom::Project) => Err(Why::TooLarge),
@@ -136,14 +141,14 @@ impl Writer {
             };
             match appended {
                 Ok(stored) => {
-                    group.batches.push((now, batch.trace, stored));
+                    group.batches.push((now, *trace, stored));
                     told.has_some = true;
                 }
                 Err(why) => {
                     let mut kept = self.spans.lock();
-                    kept.refuse(now, batch.trace);
+                    kept.refuse(now, *trace);
                     match (why, room) {
-                        (Why::TooLarge, _) => kept.over_spans += u64::from(batch.spans),
+                        (Why::TooLarge, _) => kept.over_spans += u64::from(*spans),
                         (_, Err(_)) => {
                             told.result = Err(PublishError::Full { bytes_max: limits.bytes_max });
                         }
@@ -160,7 +165,7 @@ impl Writer {
 
     fn append(&mut self, batch: &Batch) -> Result<StoredBatch, Why> {
         let number = self.next;
-        let stretch = self.put(number, batch.trace, batch.spans, &batch.bytes)?;
+        let stretch = self.put(number, batch.channel.trace, batch.spans, &batch.bytes)?;
         self.next += 1;
         Ok(StoredBatch { number, spans: batch.spans, bytes: batch.bytes.clone(), stretch })
     }

@@ -10,10 +10,11 @@ use std::{
 };
 
 use bus::{
-    Batch, Bus, Limits, Local, Next, Options, PublishError, SealKeys, Subscription, conformance,
+    Batch, Bus, Channel, Doubt, Limits, Local, Next, Options, PublishError, SealKeys, Subscription,
+    conformance,
 };
 use bytes::Bytes;
-use model::{Project, Timestamp, TraceId};
+use model::{Project, Slot, Timestamp, TraceId};
 
 const NOW: u64 = 1_800_000_000;
 
@@ -49,32 +50,32 @@ fn at(secs: u64) -> Timestamp {
     Timestamp::from_nanos((NOW + secs) * 1_000_000_000)
 }
 
-fn trace(number: u32) -> TraceId {
+fn channel(number: u32) -> Channel {
     let mut id = [7; 16];
     id[..4].copy_from_slice(&number.to_be_bytes());
-    TraceId::from_bytes(id).expect("not all zero")
+    Channel { slot: Slot::default(), trace: TraceId::from_bytes(id).expect("not all zero") }
 }
 
 fn batch(number: u32, bytes: Vec<u8>) -> Batch {
-    Batch { trace: trace(number), spans: 1, bytes: Bytes::from(bytes) }
+    Batch { channel: channel(number), spans: 1, bytes: Bytes::from(bytes), projects: None }
 }
 
 async fn publish(bus: &Local, number: u32, bytes: Vec<u8>) -> Result<(), PublishError> {
     bus.publish(at(0), vec![batch(number, bytes)]).await
 }
 
-fn subscribe(bus: &Local, trace: TraceId) -> Subscription {
-    bus.subscribe(trace, &Project::default())
+fn subscribe(bus: &Local, channel: Channel) -> Subscription {
+    bus.subscribe(channel, &Project::default())
 }
 
 /// Subscribes to each of these traces, each for its own project.
 fn wait_for(bus: &Local, numbers: Range<u32>) -> Vec<Subscription> {
     let project = |number: u32| format!("project-{number}").parse().expect("a name");
-    numbers.map(|number| bus.subscribe(trace(number), &project(number))).collect()
+    numbers.map(|number| bus.subscribe(channel(number), &project(number))).collect()
 }
 
 async fn read(bus: &Local, number: u32) -> Vec<u8> {
-    let mut subscription = subscribe(bus, trace(number));
+    let mut subscription = subscribe(bus, channel(number));
     let next = tokio::time::timeout(Duration::from_secs(10), subscription.next()).await;
     next.expect("it comes soon").expect("not forgotten").to_vec()
 }
@@ -99,11 +100,14 @@ async fn the_local_bus_is_a_bus() {
         too_many_bytes: LIMITS.trace_bytes_max,
         too_many_spans: 1001,
         too_many_batches: 20,
+        refused_batches: 20,
         batch_bytes: 100_000,
         age_max: LIMITS.age_max,
+        is_shared: false,
     };
     conformance::conforms(facts, async |now| {
-        Local::open(options(directory.path(), LIMITS, 1), now).expect("the directory is there")
+        let options = options(directory.path(), LIMITS, 1);
+        (Local::open(options, now).expect("the directory is there"), Slot::default())
     })
     .await;
 }
@@ -112,18 +116,20 @@ async fn the_local_bus_is_a_bus() {
 async fn a_bus_that_was_deaf_says_so() {
     let directory = tempfile::tempdir().expect("a directory");
     let bus = open(directory.path());
-    let _subscription = subscribe(&bus, trace(1));
-    bus.expect(trace(1));
+    let _subscription = subscribe(&bus, channel(1));
+    bus.expect(channel(1));
     publish(&bus, 1, b"a".to_vec()).await.expect("room");
-    assert!(bus.is_whole(trace(1)));
+    assert_eq!(bus.proved(channel(1)).await, Ok(1));
     drop(bus);
     let bus = open(directory.path());
     assert_eq!((bus.replayed().traces, bus.replayed().spans), (1, 1));
     assert_eq!(read(&bus, 1).await, b"a");
-    assert!(!bus.is_whole(trace(1)), "a sender may have given up while nobody listened");
-    let _subscription = subscribe(&bus, trace(2));
-    bus.expect(trace(2));
-    assert!(bus.is_whole(trace(2)), "what begins now is heard");
+    bus.resume(channel(1), at(0));
+    let doubt = Doubt::NotListened;
+    assert_eq!(bus.doubt(channel(1)), Some(doubt), "a sender may have given up meanwhile");
+    let _subscription = subscribe(&bus, channel(2));
+    bus.expect(channel(2));
+    assert_eq!(bus.doubt(channel(2)), None, "what begins now is heard");
 }
 
 /// A live trace does not block the space of thousands of settled ones.
@@ -131,7 +137,7 @@ async fn a_bus_that_was_deaf_says_so() {
 async fn the_journal_stays_bounded_beside_a_trace_that_lives_long() {
     let directory = tempfile::tempdir().expect("a directory");
     let bus = open(directory.path());
-    let subscription = subscribe(&bus, trace(0));
+    let subscription = subscribe(&bus, channel(0));
     publish(&bus, 0, b"first".to_vec()).await.expect("room");
     let bound = 4 * LIMITS.bytes_max as u64;
     let mut most = 0;
@@ -140,14 +146,14 @@ async fn the_journal_stays_bounded_beside_a_trace_that_lives_long() {
         if number % 100 == 0 {
             publish(&bus, 0, number.to_string().into_bytes()).await.expect("room");
         }
-        bus.forget(trace(number));
+        bus.forget(channel(number));
         most = most.max(disk_bytes(directory.path()));
     }
     assert!(most <= bound, "20 MB went through, {most} were on disk at once");
     drop((subscription, bus));
     let bus = open(directory.path());
     assert_eq!(bus.replayed().traces, 1, "{:?}", bus.replayed());
-    let mut again = subscribe(&bus, trace(0));
+    let mut again = subscribe(&bus, channel(0));
     for expected in ["first", "100", "200", "300", "400"] {
         assert_eq!(again.next().await.expect("there"), expected, "each once, and in order");
     }
@@ -175,7 +181,7 @@ async fn a_damaged_journal_loses_what_is_damaged_and_says_so() {
     assert_eq!(read(&bus, 1).await, [b'1'; 1000]);
     assert_eq!(read(&bus, 3).await, [b'3'; 1000]);
     for number in 1..=3 {
-        assert!(!bus.is_whole(trace(number)), "absence proves nothing");
+        assert!(bus.doubt(channel(number)).is_some(), "absence proves nothing");
     }
     publish(&bus, 2, b"again".to_vec()).await.expect("it goes on");
     assert_eq!(read(&bus, 2).await, b"again");
@@ -206,8 +212,8 @@ async fn a_journal_that_cannot_be_written_refuses() {
     let directory = tempfile::tempdir().expect("a directory");
     let bus = open(directory.path());
     publish(&bus, 1, b"a".to_vec()).await.expect("room");
-    let _subscription = subscribe(&bus, trace(2));
-    bus.expect(trace(2));
+    let _subscription = subscribe(&bus, channel(2));
+    bus.expect(channel(2));
     // The folder is deleted, and another journal creates it again.
     let folder = directory.path().join("0");
     fs::remove_dir_all(&folder).expect("it is there");
@@ -216,7 +222,7 @@ async fn a_journal_that_cannot_be_written_refuses() {
     let refused = publish(&bus, 2, b"b".to_vec()).await.expect_err("it cannot be kept");
     assert!(matches!(refused, PublishError::Journal { .. }), "{refused}");
     assert!(refused.to_string().ends_with("send them again later"), "{refused}");
-    assert_eq!((bus.refused(trace(2)), bus.is_whole(trace(2))), (1, false));
+    assert_eq!(bus.doubt(channel(2)), Some(Doubt::Lost(1)));
     assert_eq!(read(&bus, 1).await, b"a", "what was there is");
     assert!(bus.counts().journal_error.is_some(), "it is told");
     fs::remove_dir_all(&folder).expect("it is there");
@@ -260,14 +266,14 @@ async fn history(seed: u64) {
                 assert_eq!(bus.replayed().traces, expected.len(), "{:?}", bus.replayed());
             }
             1..7 => {
-                bus.forget(trace(number));
+                bus.forget(channel(number));
                 expected.remove(&number);
             }
             _ => {
                 let bytes = [&step.to_le_bytes()[..], &vec![7; throw(30_000) as usize]].concat();
-                let refused = bus.refused(trace(number));
+                let refused = bus.doubt(channel(number));
                 match publish(&bus, number, bytes.clone()).await {
-                    Ok(()) if bus.refused(trace(number)) == refused => {
+                    Ok(()) if bus.doubt(channel(number)) == refused => {
                         expected.entry(number).or_default().push(bytes);
                     }
                     // There was no room.
@@ -280,7 +286,7 @@ async fn history(seed: u64) {
     drop(bus);
     let bus = open(directory.path());
     for (number, batches) in &expected {
-        let mut subscription = subscribe(&bus, trace(*number));
+        let mut subscription = subscribe(&bus, channel(*number));
         for batch in batches {
             assert_eq!(subscription.next().await.expect("there"), *batch, "seed {seed}");
         }

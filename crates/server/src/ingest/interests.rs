@@ -14,9 +14,10 @@ use std::{
     time::Duration,
 };
 
+use bus::Channel;
 use db::{Db, DbError};
 use drivers::receiver::Sender;
-use model::{KeyRing, Project, TraceId};
+use model::{KeyRing, Project, Slot, TraceId};
 use ring::digest::{Context, SHA256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -97,11 +98,22 @@ impl Interests {
     }
 }
 
-/// Returns the bus channel for a project's part of a trace: the trace id itself if it was minted for the project.
-pub(crate) fn channel(keys: &KeyRing, project: &Project, trace: TraceId) -> TraceId {
-    if keys.is_of(project, &trace) {
-        return trace;
-    }
+/// Returns the bus channel for a project's part of a trace: that of the trace id itself if it was minted for the project.
+pub(crate) fn channel(keys: &KeyRing, project: &Project, trace: TraceId) -> Channel {
+    let trace = match keys.is_of(project, &trace) {
+        true => trace,
+        false => part_of(project, trace),
+    };
+    own_channel(trace)
+}
+
+/// Returns the bus channel of a minted trace.
+pub(crate) fn own_channel(trace: TraceId) -> Channel {
+    Channel { slot: Slot::default(), trace }
+}
+
+/// Returns an id for a project's part of a trace that was not minted for it.
+fn part_of(project: &Project, trace: TraceId) -> TraceId {
     let mut digest = Context::new(&SHA256);
     digest.update(project.as_str().as_bytes());
     digest.update(&[0]);
@@ -180,10 +192,10 @@ mod tests {
         let keys = KeyRing::new(Key::from_bytes([1; 16]), Vec::new());
         let [alpha, beta] = projects();
         let minted = keys.mint(&alpha, Timestamp::from_nanos(0), [1; 5]);
-        assert_eq!(channel(&keys, &alpha, minted), minted);
+        assert_eq!(channel(&keys, &alpha, minted).trace, minted);
         let external = TraceId::from_random([7; 16]);
         let others = [(&beta, minted), (&alpha, external), (&beta, external)];
-        let mut ids = others.map(|(project, trace)| channel(&keys, project, trace)).to_vec();
+        let mut ids = others.map(|(project, trace)| channel(&keys, project, trace).trace).to_vec();
         ids.extend([minted, external]);
         ids.sort_unstable();
         ids.dedup();

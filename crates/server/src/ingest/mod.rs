@@ -19,7 +19,7 @@ use std::{
     },
 };
 
-use bus::{Bus, Local};
+use bus::{Bus, Channel, Local};
 use drivers::receiver::{self, Gate, Sender, Sink, SinkError, Tls};
 use model::{KeyRing, Project, TraceId, World};
 use otlp::Batch;
@@ -33,7 +33,7 @@ use crate::{
     },
 };
 use error::IngestError;
-use interests::{Interests, channel};
+use interests::{Interests, channel, own_channel};
 
 /// The maximum age of a trace id in seconds: runs end long before, and an old id is a replay.
 const EPOCH_AGE_MAX: u32 = 24 * 60 * 60;
@@ -211,11 +211,11 @@ impl Ingest {
     /// Refuses spans while other servers may not know that this server accepts them, except for runs that this server has
     /// subscribed to from their beginning: no other server draws conclusions about these.
     fn refuse_uncounted(&self, batches: &[bus::Batch]) -> Result<(), SinkError> {
-        if batches.iter().all(|batch| self.bus.is_whole(batch.trace)) {
+        if batches.iter().all(|batch| self.bus.doubt(batch.channel).is_none()) {
             return Ok(());
         }
         for batch in batches {
-            self.bus.lose(self.world.now(), batch.trace);
+            self.bus.lose(self.world.now(), batch.channel);
         }
         Err(SinkError::Unavailable(
             "the server's row in the database could not be renewed in time".to_owned(),
@@ -236,9 +236,9 @@ impl Ingest {
     }
 
     /// Returns the bus channels for the spans of a trace from this sender.
-    fn channels(&self, id: TraceId, sender: &Sender) -> Vec<TraceId> {
+    fn channels(&self, id: TraceId, sender: &Sender) -> Vec<Channel> {
         let Some(keys) = self.keys.get() else { return Vec::new() };
-        let minted = self.is_minted(keys, &id, sender).then_some(id);
+        let minted = self.is_minted(keys, &id, sender).then(|| own_channel(id));
         let external = self.interests.of(&id, sender).into_iter();
         minted.into_iter().chain(external.map(|project| channel(keys, &project, id))).collect()
     }
@@ -257,7 +257,9 @@ impl Sink for Ingest {
     }
 
     fn logged(&self, trace_id: &TraceId, sender: &Sender) {
-        self.channels(*trace_id, sender).into_iter().for_each(|channel| self.logs.add(channel));
+        self.channels(*trace_id, sender)
+            .into_iter()
+            .for_each(|channel| self.logs.add(channel.trace));
     }
 
     fn lost_unread(&self, sender: &Sender, what: receiver::LostSignal) {
@@ -273,7 +275,7 @@ impl Sink for Ingest {
         }
         let batches = batches.into_iter().flat_map(|Batch { trace_id, spans, bytes }| {
             let channels = self.channels(trace_id, sender).into_iter();
-            channels.map(move |trace| bus::Batch { trace, spans, bytes: bytes.clone() })
+            channels.map(move |channel| bus::Batch { channel, spans, bytes: bytes.clone() })
         });
         let batches: Vec<_> = batches.collect();
         if !self.peers.is_counted() {
@@ -293,14 +295,14 @@ impl Sink for Ingest {
 mod tests {
     use std::{fs, sync::Arc, time::Duration};
 
-    use bus::{Bus, Limits, Local, Next, Options, SealKeys};
+    use bus::{Bus, Doubt, Limits, Local, Next, Options, SealKeys};
     use drivers::receiver::{
         LostSignal, Sender, Sink, SinkError,
         conformance::{Facts, conforms},
     };
     use model::{Key, KeyRing, Project, Timestamp, TraceId, World};
 
-    use super::{Batch, Ingest, Interests, Keys, Peers};
+    use super::{Batch, Ingest, Interests, Keys, Peers, own_channel};
 
     const NOW: u64 = 1_800_000_000;
 
@@ -324,6 +326,14 @@ mod tests {
         (ingest, directory)
     }
 
+    /// Returns how many batches of a trace are lost.
+    fn lost(ingest: &Ingest, trace: TraceId) -> u64 {
+        match ingest.bus.doubt(own_channel(trace)) {
+            Some(Doubt::Lost(batches)) => batches,
+            _ => 0,
+        }
+    }
+
     fn minted(ingest: &Ingest, seconds: u64) -> TraceId {
         let at = Timestamp::from_nanos(seconds * 1_000_000_000);
         ingest.keys.of_open().mint(&Project::default(), at, [2; 5])
@@ -337,7 +347,7 @@ mod tests {
             foreign: TraceId::from_random([5; 16]),
             too_many_bytes: 100_001,
         };
-        let mut subscription = ingest.bus.subscribe(facts.wanted, &Project::default());
+        let mut subscription = ingest.bus.subscribe(own_channel(facts.wanted), &Project::default());
         conforms(
             &ingest,
             facts,
@@ -348,7 +358,7 @@ mod tests {
                 }
                 held
             },
-            || ingest.bus.refused(facts.wanted) + ingest.unread.spans.of(&Project::default()),
+            || lost(&ingest, facts.wanted) + ingest.unread.spans.of(&Project::default()),
         )
         .await;
     }
@@ -376,8 +386,8 @@ mod tests {
         // A test of alpha that names the id of beta's run gets the spans that alpha sends, and none of them reach beta.
         let _interest = ingest.interests.register(alpha.clone(), betas);
         let channel = super::channel(ingest.keys.of_open(), &alpha, betas);
-        let [mut stolen, mut own] = [(channel, &alpha), (betas, &beta)]
-            .map(|(trace, project)| ingest.bus.subscribe(trace, project));
+        let [mut stolen, mut own] = [(channel, &alpha), (own_channel(betas), &beta)]
+            .map(|(channel, project)| ingest.bus.subscribe(channel, project));
         let batch = |text: &'static str| Batch { trace_id: betas, spans: 1, bytes: text.into() };
         ingest.accept(vec![batch("of beta")], &of_beta).await.expect("taken");
         ingest.accept(vec![batch("of alpha")], &of_alpha).await.expect("taken");
@@ -423,14 +433,14 @@ mod tests {
         let (ours, other) = (minted(&ingest, NOW), minted(&ingest, NOW - 1));
         let batch = |trace_id| Batch { trace_id, spans: 1, bytes: vec![1, 2, 3].into() };
         let (_subscription, all) =
-            (ingest.bus.subscribe(ours, &Project::default()), Sender::of_all());
-        ingest.bus.expect(ours);
+            (ingest.bus.subscribe(own_channel(ours), &Project::default()), Sender::of_all());
+        ingest.bus.expect(own_channel(ours));
         // No other server draws conclusions about a run that this server has subscribed to.
         ingest.accept(vec![batch(ours)], &all).await.expect("taken");
         let both = vec![batch(ours), batch(other)];
         let refused = ingest.accept(both, &all).await.expect_err("refused");
         assert!(refused.to_string().contains("row"), "{refused}");
-        assert!(!ingest.bus.is_whole(ours), "it was refused with the other");
+        assert_eq!(lost(&ingest, ours), 1, "it was refused with the other");
     }
 
     #[test]

@@ -4,9 +4,9 @@
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
-use bus::Bus;
+use bus::{Bus, Channel};
 use db::RunLease;
-use model::{Faulty, Outcome, Overtaken, Project, RunId, TraceId};
+use model::{Faulty, Outcome, Overtaken, Project, RunId};
 use runner::{LateSpanMonitor, WatchEnd};
 use tokio::{
     sync::oneshot,
@@ -37,7 +37,7 @@ pub(super) struct LateRun {
     epoch: i64,
     project: Project,
     /// The bus channel of its spans.
-    trace: TraceId,
+    channel: Channel,
     spans: u64,
     /// How long it is watched.
     length: Duration,
@@ -62,20 +62,20 @@ impl LateRun {
         outcome: &Outcome,
         ports: WorkerPorts<'_>,
     ) -> Option<Self> {
-        let trace = ports.channel(outcome.trace_id?);
+        let channel = ports.channel(outcome.trace_id?);
         let bus = Arc::clone(ports.bus());
         // A large response is not held for longer than its run.
         let watch = watch.filter(|_| !ports.holds_large_answer());
         let listening = ports.into_listening();
         let (Some(watch), Some(settlement)) = (watch, &outcome.settlement) else {
-            bus.forget(trace);
+            bus.forget(channel);
             return None;
         };
         Some(Self {
             run: taken.run_id,
             epoch: taken.epoch,
             project: taken.project.clone(),
-            trace,
+            channel,
             spans: settlement.spans,
             length: LISTEN_MIN.max(2 * Duration::from_nanos(settlement.quiet_ns)),
             watch,
@@ -131,7 +131,7 @@ impl LateRuns {
 }
 
 async fn listen(worker: Arc<Worker>, late: LateRun, mut ended: oneshot::Receiver<()>) {
-    let LateRun { run, epoch, project, trace, length, watch, listening, .. } = late;
+    let LateRun { run, epoch, project, channel, length, watch, listening, .. } = late;
     let end = async {
         tokio::select! {
             () = sleep(length) => {}
@@ -141,7 +141,7 @@ async fn listen(worker: Arc<Worker>, late: LateRun, mut ended: oneshot::Receiver
     };
     let WatchEnd { overtaken, seen } = watch.until(end).await;
     worker.shared.learning.note(&project, seen);
-    worker.bus.forget(trace);
+    worker.bus.forget(channel);
     events::run_debug(run, format_args!("late spans are not received any more"));
     drop(listening);
     if let Some(overtaken) = overtaken {

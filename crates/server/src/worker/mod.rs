@@ -9,6 +9,7 @@ pub(crate) mod gates;
 mod late;
 mod learning;
 mod ports;
+mod pump;
 mod run;
 pub(crate) mod scheduler;
 mod slots;

@@ -6,10 +6,10 @@ use std::{
     time::Duration,
 };
 
-use bus::{Bus, Local, Next};
+use bus::{Bus, Channel, Local};
 use db::{Db, DbError, RunLease};
 use drivers::{
-    arrivals::{Arrival, Arrivals},
+    arrivals::Arrivals,
     receiver::ReceiverSnapshot,
     store::{StoreClient, poll},
     trigger::AnswerHold,
@@ -21,13 +21,13 @@ use model::{
 };
 use runner::{LeaseLost, Ports, Share};
 use tokio::{
-    sync::mpsc,
     task::JoinSet,
     time::{Instant, sleep},
 };
 
 use super::{
     active_runs::{Lease, RETRY},
+    pump::pump,
     state::Worker,
 };
 use crate::{
@@ -36,9 +36,6 @@ use crate::{
     subjects,
     telemetry::{call::Call, events, spans::RunTrace},
 };
-
-/// The maximum number of batches between the bus and a run; the bus buffers the rest.
-const ARRIVALS_MAX: usize = 16;
 
 /// Converts a permanent error of a write.
 pub(super) fn lost(error: &DbError) -> LeaseLost {
@@ -146,7 +143,7 @@ impl<'a> WorkerPorts<'a> {
     }
 
     /// Returns the bus channel with the spans of a trace that this run may see.
-    pub(super) fn channel(&self, trace: TraceId) -> TraceId {
+    pub(super) fn channel(&self, trace: TraceId) -> Channel {
         channel(self.worker.keys.of_open(), &self.project, trace)
     }
 
@@ -278,23 +275,13 @@ impl Ports for WorkerPorts<'_> {
 
     async fn spans(&self, trace: TraceId) -> Arrivals {
         let channel = self.channel(trace);
-        if channel != trace {
+        if channel.trace != trace {
             let interest = self.worker.interests.register(self.project.clone(), trace);
             self.listening().interest = Some(interest);
         }
-        let mut subscription = self.worker.bus.subscribe(channel, &self.project);
+        let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project);
         self.debug(format_args!("the bus delivers the spans of the trace from now on"));
-        let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
-        let pump = async move {
-            while let Some(bytes) = subscription.next().await {
-                let arrival = Arrival::pushed(bytes);
-                if sender.send(arrival).await.is_err() {
-                    return;
-                }
-            }
-        };
         self.listening().pumps.spawn(pump);
-        let mut arrivals = Arrivals::new(receiver);
         for store in self.stores.get().into_iter().flatten() {
             poll(&mut arrivals, Arc::clone(store), trace);
         }
@@ -303,12 +290,13 @@ impl Ports for WorkerPorts<'_> {
 
     fn logs(&self, trace: TraceId) -> u64 {
         let unread = self.worker.unread.logs.of(&self.project) - self.unread_logs_before;
-        unread + self.worker.logs.of(self.channel(trace))
+        unread + self.worker.logs.of(self.channel(trace).trace)
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
         let unread = self.worker.unread.spans.of(&self.project);
-        unread > self.unread_before || !self.worker.bus.is_whole(self.channel(trace))
+        let doubt = self.worker.bus.doubt(self.channel(trace));
+        unread > self.unread_before || doubt.is_some_and(|doubt| doubt.is_loss())
     }
 
     async fn other_servers(&self) -> Result<Vec<String>, LeaseLost> {

@@ -1,0 +1,203 @@
+//! The connection to NATS, and its streams.
+
+use std::{
+    collections::HashSet,
+    fmt,
+    sync::{
+        Mutex, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_nats::{
+    Client,
+    connection::State,
+    jetstream::{
+        self, Context, ErrorCode,
+        context::PublishErrorKind,
+        message::PublishMessage,
+        stream::{self, DiscardPolicy, RetentionPolicy, StorageType, Stream},
+    },
+};
+use bytes::Bytes;
+use model::{Timestamp, TraceId};
+
+use super::{
+    StreamLimits,
+    cursor::StreamFacts,
+    wire::{Publisher, StreamNumber},
+};
+
+/// How long one try to store a message may take.
+const TRY_MAX: Duration = Duration::from_secs(2);
+
+/// The messages that may wait for their acknowledgement at a time.
+const UNACKNOWLEDGED_MAX: usize = 4096;
+
+pub(super) struct Connection {
+    pub(super) client: Client,
+    context: Context,
+    pub(super) prefix: String,
+    pub(super) publisher: Publisher,
+    pub(super) is_synced: bool,
+    limits: StreamLimits,
+    next: AtomicU64,
+    /// The traces that have a feed of their own.
+    resumed: Mutex<HashSet<TraceId>>,
+}
+
+/// Why a message was not stored.
+#[derive(Debug)]
+pub(super) enum StoreError {
+    /// The stream is full.
+    Full,
+    /// Another try may succeed.
+    Failed(String),
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("the stream of spans is full"),
+            Self::Failed(reason) => f.write_str(reason),
+        }
+    }
+}
+
+impl Connection {
+    pub(super) fn new(
+        client: Client,
+        prefix: String,
+        publisher: [u8; 8],
+        (limits, is_synced): (StreamLimits, bool),
+    ) -> Self {
+        let context = jetstream::context::ContextBuilder::new()
+            .timeout(TRY_MAX)
+            .max_ack_inflight(UNACKNOWLEDGED_MAX)
+            .backpressure_on_inflight(true)
+            .build(client.clone());
+        Self {
+            client,
+            context,
+            prefix,
+            publisher: Publisher(publisher),
+            is_synced,
+            limits,
+            next: AtomicU64::new(0),
+            resumed: Mutex::default(),
+        }
+    }
+
+    pub(super) fn is_connected(&self) -> bool {
+        self.client.connection_state() == State::Connected
+    }
+
+    /// Returns a number for a batch.
+    pub(super) fn number(&self) -> u64 {
+        self.next.fetch_add(1, Ordering::Relaxed)
+    }
+
+    /// Returns how large the payload of a message may be.
+    pub(super) fn payload_bytes_max(&self) -> usize {
+        self.client.max_payload() / 2
+    }
+
+    pub(super) fn stream_bytes_max(&self) -> i64 {
+        self.limits.bytes_max
+    }
+
+    pub(super) fn is_resumed(&self, trace: TraceId) -> bool {
+        self.resumed().contains(&trace)
+    }
+
+    pub(super) fn resumed(&self) -> std::sync::MutexGuard<'_, HashSet<TraceId>> {
+        self.resumed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns a stream and its facts; makes the stream if there is none.
+    pub(super) async fn stream(
+        &self,
+        number: StreamNumber,
+    ) -> Result<(Stream, StreamFacts), String> {
+        let replicas = match self.client.server_info().cluster {
+            Some(_) => self.limits.replicas,
+            None => 1,
+        };
+        let config = stream::Config {
+            name: number.name(&self.prefix),
+            subjects: vec![number.subjects(&self.prefix)],
+            max_bytes: self.limits.bytes_max,
+            max_age: self.limits.age_max,
+            discard: DiscardPolicy::New,
+            retention: RetentionPolicy::Limits,
+            storage: StorageType::File,
+            num_replicas: replicas,
+            // Equal spans are one span: nothing is gained by recognizing them here.
+            duplicate_window: Duration::from_millis(100),
+            description: Some("Spans on their way to the runs of Qualitytrace".to_owned()),
+            ..stream::Config::default()
+        };
+        let stream = self.context.get_or_create_stream(config).await;
+        let stream = stream.map_err(|error| error.to_string())?;
+        let facts = facts(stream.cached_info());
+        Ok((stream, facts))
+    }
+
+    /// Returns the facts of a stream.
+    pub(super) async fn facts(&self, number: StreamNumber) -> Result<StreamFacts, String> {
+        let name = number.name(&self.prefix);
+        let stream = self.context.get_stream(name).await.map_err(|error| error.to_string())?;
+        Ok(facts(stream.cached_info()))
+    }
+
+    /// Sends a message, and returns what completes when it is stored.
+    pub(super) async fn send(
+        &self,
+        subject: &str,
+        payload: Bytes,
+    ) -> Result<impl Future<Output = Result<(), StoreError>> + use<>, StoreError> {
+        let message = PublishMessage::build().payload(payload);
+        let acknowledged =
+            self.context.send_publish(subject.to_owned(), message).await.map_err(store_error)?;
+        Ok(async move { acknowledged.await.map(drop).map_err(store_error) })
+    }
+
+    /// Stores a message.
+    pub(super) async fn store(&self, subject: String, payload: Bytes) -> Result<(), StoreError> {
+        self.send(&subject, payload).await?.await
+    }
+}
+
+fn store_error(error: jetstream::context::PublishError) -> StoreError {
+    let code = std::error::Error::source(&error)
+        .and_then(|source| source.downcast_ref::<jetstream::Error>())
+        .map(jetstream::Error::error_code);
+    match (error.kind(), code) {
+        (_, Some(ErrorCode::STREAM_STORE_FAILED)) => StoreError::Full,
+        (PublishErrorKind::StreamNotFound, _) => {
+            StoreError::Failed("NATS has no stream of spans".to_owned())
+        }
+        _ => StoreError::Failed(error.to_string()),
+    }
+}
+
+fn facts(info: &stream::Info) -> StreamFacts {
+    StreamFacts {
+        created: timestamp(info.created),
+        leader_since: info.cluster.as_ref().and_then(|it| it.leader_since).map(timestamp),
+        first: info.state.first_sequence,
+        last: info.state.last_sequence,
+    }
+}
+
+/// Converts a time of NATS.
+pub(super) fn timestamp(at: async_nats::datetime::DateTime) -> Timestamp {
+    Timestamp::from_nanos(u64::try_from(at.unix_timestamp_nanos()).unwrap_or_default())
+}
+
+impl fmt::Debug for Connection {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Connection").field("prefix", &self.prefix).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,426 @@
+//! Reads the messages of a slot, or of one trace, into memory, and proves by markers that none is missing.
+//!
+//! A marker is published behind all messages that were stored before it; when the reader brings it, they have been read. One
+//! marker is on its way at a time, and serves all who wait for a proof when it is sent. A marker that does not come in time makes
+//! the feed open its reader anew, behind the last message that it read.
+
+use std::{
+    future::{Future, pending, poll_fn},
+    pin::Pin,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use async_nats::jetstream::{
+    Message,
+    consumer::{AckPolicy, DeliverPolicy, push},
+};
+use futures_core::Stream;
+use model::{Slot, Timestamp, TraceId};
+use tokio::{
+    sync::{mpsc, oneshot},
+    time::{Instant, sleep, sleep_until, timeout},
+};
+
+use super::{
+    assembly::Assembly,
+    connection::Connection,
+    cursor::{Cursor, Delivery, StreamFacts},
+    wire::{self, Head, StreamNumber},
+};
+use crate::{Channel, Doubt, Era, seal::Opener, spans::Spans};
+
+/// How long a marker may take before the reader is opened anew.
+const MARKER_MAX: Duration = Duration::from_millis(500);
+
+/// How long a proof may take.
+const PROOF_MAX: Duration = Duration::from_secs(3);
+
+/// The pause between two tries to open a reader.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// How long a request to NATS may take.
+const REQUEST_MAX: Duration = Duration::from_secs(2);
+
+/// How often NATS reports that a reader without messages is alive.
+const HEARTBEAT: Duration = Duration::from_secs(1);
+
+/// The upper bound of those who wait for a proof; further ones wait for a place.
+const PROOFS_MAX: usize = 1024;
+
+/// How far the clock of NATS may be from ours.
+const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(300);
+
+type Reply = oneshot::Sender<Result<(), Doubt>>;
+
+/// What a feed reads.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Scope {
+    /// All new messages to a slot.
+    Slot(Slot),
+    /// All messages of a trace that began at a time.
+    Trace(Channel, Timestamp),
+}
+
+/// The interface of a feed to those who read its traces.
+#[derive(Clone, Debug)]
+pub(super) struct Feed {
+    proofs: mpsc::Sender<Reply>,
+    era: Arc<Mutex<Era>>,
+}
+
+/// The task of a feed.
+pub(super) struct FeedTask {
+    scope: Scope,
+    connection: Arc<Connection>,
+    spans: Spans,
+    opener: Opener,
+    cursor: Cursor,
+    assembly: Assembly,
+    era: Arc<Mutex<Era>>,
+    requests: mpsc::Receiver<Reply>,
+    /// Those who wait for the next marker.
+    waiting: Vec<Reply>,
+    marker: Option<MarkerInFlight>,
+    /// The number of the last marker.
+    markers: u64,
+    /// Completes when the reader was opened for the first time.
+    ready: Option<oneshot::Sender<()>>,
+    is_begun: bool,
+}
+
+struct MarkerInFlight {
+    number: u64,
+    replies: Vec<Reply>,
+    /// When the reader is opened anew.
+    reopen_at: Instant,
+    /// When those who wait get a doubt.
+    ends_at: Instant,
+    stored: Option<Pin<Box<dyn Future<Output = Result<(), String>> + Send>>>,
+    refusal: Option<String>,
+}
+
+type Messages = push::Messages;
+
+impl Feed {
+    /// Creates a feed, and returns its task, and what completes when its reader is open.
+    pub(super) fn new(
+        scope: Scope,
+        connection: &Arc<Connection>,
+        spans: &Spans,
+        opener: Opener,
+    ) -> (Self, FeedTask, oneshot::Receiver<()>) {
+        let (proofs, requests) = mpsc::channel(PROOFS_MAX);
+        let (ready, is_ready) = oneshot::channel();
+        let era = Arc::new(Mutex::new(Era::default()));
+        let task = FeedTask {
+            scope,
+            connection: Arc::clone(connection),
+            spans: spans.clone(),
+            opener,
+            cursor: Cursor::new(connection.is_synced),
+            assembly: Assembly::new(spans.limits.trace_bytes_max),
+            era: Arc::clone(&era),
+            requests,
+            waiting: Vec::new(),
+            marker: None,
+            markers: 0,
+            ready: Some(ready),
+            is_begun: false,
+        };
+        (Self { proofs, era }, task, is_ready)
+    }
+
+    /// Waits until all messages have been read that were stored before the call.
+    pub(super) async fn proved(&self) -> Result<(), Doubt> {
+        let (reply, proved) = oneshot::channel();
+        let asked = async {
+            // A feed that has ended proves nothing.
+            self.proofs.send(reply).await.map_err(|_| Doubt::NotListened)?;
+            proved.await.unwrap_or(Err(Doubt::NotListened))
+        };
+        timeout(2 * PROOF_MAX, asked).await.unwrap_or(Err(Doubt::MarkerLate(2 * PROOF_MAX)))
+    }
+
+    /// Returns how often the stream changed in a way that may have lost messages, and why.
+    pub(super) fn era(&self) -> Era {
+        self.era.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl FeedTask {
+    /// Reads until the feed is dropped.
+    pub(super) async fn run(mut self) {
+        loop {
+            let opened = timeout(REQUEST_MAX, self.open()).await;
+            match opened.unwrap_or_else(|_| Err("NATS does not answer".to_owned())) {
+                Ok(messages) => {
+                    if let Some(ready) = self.ready.take() {
+                        ready.send(()).ok();
+                    }
+                    if !self.read(messages).await {
+                        return;
+                    }
+                }
+                Err(_) => {
+                    self.expire_marker();
+                    sleep(PAUSE).await;
+                    if !self.collect_requests() {
+                        return;
+                    }
+                }
+            }
+        }
+    }
+
+    /// Takes requests while there is no reader; returns false if the feed was dropped.
+    fn collect_requests(&mut self) -> bool {
+        loop {
+            match self.requests.try_recv() {
+                Ok(reply) => self.waiting.push(reply),
+                Err(mpsc::error::TryRecvError::Empty) => break,
+                Err(mpsc::error::TryRecvError::Disconnected) => return false,
+            }
+        }
+        self.waiting.retain(|reply| !reply.is_closed());
+        true
+    }
+
+    /// Opens the reader behind the last message that was read.
+    async fn open(&mut self) -> Result<Messages, String> {
+        let slot = self.slot();
+        let (stream, facts) = self.connection.stream(StreamNumber::of(slot)).await?;
+        if !std::mem::replace(&mut self.is_begun, true) {
+            match self.scope {
+                Scope::Slot(_) => self.cursor.skip(facts),
+                Scope::Trace(channel, since) => self.begin_trace(channel, since, facts),
+            }
+        }
+        let start_sequence = self.cursor.open(facts);
+        self.share_era();
+        let prefix = &self.connection.prefix;
+        let filter_subjects = match self.scope {
+            Scope::Slot(slot) => {
+                vec![wire::subjects(prefix, slot), StreamNumber::of(slot).all(prefix)]
+            }
+            Scope::Trace(channel, _) => vec![wire::subject(prefix, channel)],
+        };
+        let config = push::Config {
+            deliver_subject: self.connection.client.new_inbox(),
+            deliver_policy: DeliverPolicy::ByStartSequence { start_sequence },
+            ack_policy: AckPolicy::None,
+            filter_subjects,
+            flow_control: true,
+            idle_heartbeat: HEARTBEAT,
+            num_replicas: 1,
+            memory_storage: true,
+            ..push::Config::default()
+        };
+        let consumer = stream.create_consumer(config).await.map_err(|error| error.to_string())?;
+        consumer.messages().await.map_err(|error| error.to_string())
+    }
+
+    /// Whether the stream has all of a trace that began before this process reads it.
+    fn begin_trace(&mut self, channel: Channel, since: Timestamp, facts: StreamFacts) {
+        let before = since.minus(CLOCKS_DIFFER_MAX);
+        let is_led_anew = facts.leader_since.is_some_and(|leader| leader > before);
+        let is_whole = facts.created < before && (self.connection.is_synced || !is_led_anew);
+        if is_whole {
+            self.spans.expect(channel.trace, 0);
+        }
+    }
+
+    fn slot(&self) -> Slot {
+        match self.scope {
+            Scope::Slot(slot) | Scope::Trace(Channel { slot, .. }, _) => slot,
+        }
+    }
+
+    /// Reads until the reader has to be opened anew; returns false if the feed was dropped.
+    async fn read(&mut self, mut messages: Messages) -> bool {
+        // What was stored and not delivered comes again; a marker that was not stored is sent again.
+        if let Some(marker) = &mut self.marker {
+            marker.reopen_at = Instant::now() + MARKER_MAX;
+            marker.stored = None;
+        }
+        self.send_marker_again().await;
+        loop {
+            self.send_marker().await;
+            let (reopen_at, stored) = match &mut self.marker {
+                Some(marker) => (Some(marker.reopen_at), marker.stored.as_mut()),
+                None => (None, None),
+            };
+            tokio::select! {
+                biased;
+                message = next(&mut messages) => match message {
+                    Some(message) => if !self.take(&message).await { return true },
+                    None => return true,
+                },
+                stored = maybe(stored) => self.marker_stored(stored),
+                request = self.requests.recv() => match request {
+                    Some(reply) => self.waiting.push(reply),
+                    None => return false,
+                },
+                () = until(reopen_at) => {
+                    self.expire_marker();
+                    return true;
+                }
+            }
+        }
+    }
+
+    /// Takes a message; returns false if the reader has to be opened anew.
+    async fn take(&mut self, message: &Message) -> bool {
+        let Ok(info) = message.info() else { return false };
+        match self.cursor.deliver(info.stream_sequence, info.consumer_sequence) {
+            Delivery::Next => {}
+            Delivery::Again => return true,
+            Delivery::Gap => return false,
+        }
+        let trace = wire::trace_of(&message.subject);
+        match (Head::read(&message.payload), trace) {
+            (Some((Head::Marker(publisher, number), _)), _) => {
+                if publisher == self.connection.publisher {
+                    return self.marker_came(number).await;
+                }
+            }
+            (Some((Head::Loss(publisher), _)), Some(trace)) => {
+                // A loss of our own is known already.
+                if publisher != self.connection.publisher || matches!(self.scope, Scope::Trace(..))
+                {
+                    self.spans.lose(self.now(&info), trace);
+                }
+            }
+            (Some((Head::Chunk(chunk), sealed)), Some(trace)) => {
+                let head = message.payload.len() - sealed.len();
+                let mut prefix = message.payload[..head].to_vec();
+                prefix.extend(trace.as_bytes());
+                match self.opener.open(&prefix, sealed) {
+                    Some(bytes) => self.add(trace, &chunk, bytes),
+                    None => self.spans.lose(chunk.at, trace),
+                }
+            }
+            // What cannot be read may have been spans.
+            (_, Some(trace)) => self.spans.lose(self.now(&info), trace),
+            (_, None) => {}
+        }
+        true
+    }
+
+    fn now(&self, info: &async_nats::jetstream::message::Info<'_>) -> Timestamp {
+        super::connection::timestamp(info.published)
+    }
+
+    fn add(&mut self, trace: TraceId, chunk: &wire::Chunk, bytes: Vec<u8>) {
+        let assembled = self.assembly.add(trace, chunk, bytes);
+        for lost in assembled.lost {
+            self.spans.lose(chunk.at, lost);
+        }
+        let Some(batch) = assembled.batch else { return };
+        // A trace that has a feed of its own is read by that.
+        let is_elsewhere =
+            matches!(self.scope, Scope::Slot(_)) && self.connection.is_resumed(trace);
+        if !is_elsewhere {
+            self.spans.store(chunk.at, trace, chunk.spans, &batch);
+        }
+    }
+
+    /// Sends a marker for all who wait, unless one is on its way.
+    async fn send_marker(&mut self) {
+        self.waiting.retain(|reply| !reply.is_closed());
+        if self.marker.is_some() || self.waiting.is_empty() {
+            return;
+        }
+        self.markers += 1;
+        let now = Instant::now();
+        self.marker = Some(MarkerInFlight {
+            number: self.markers,
+            replies: std::mem::take(&mut self.waiting),
+            reopen_at: now + MARKER_MAX,
+            ends_at: now + PROOF_MAX,
+            stored: None,
+            refusal: None,
+        });
+        self.send_marker_again().await;
+    }
+
+    async fn send_marker_again(&mut self) {
+        let subject = match self.scope {
+            Scope::Slot(slot) => wire::markers(&self.connection.prefix, slot),
+            Scope::Trace(channel, _) => wire::subject(&self.connection.prefix, channel),
+        };
+        let Some(marker) = &mut self.marker else { return };
+        let payload = Head::Marker(self.connection.publisher, marker.number).write();
+        let connection = Arc::clone(&self.connection);
+        marker.stored = Some(Box::pin(async move {
+            connection.store(subject, payload.into()).await.map_err(|error| error.to_string())
+        }));
+    }
+
+    fn marker_stored(&mut self, stored: Result<(), String>) {
+        if let Some(marker) = &mut self.marker {
+            marker.stored = None;
+            marker.refusal = stored.err();
+            if marker.refusal.is_some() && marker.ends_at <= Instant::now() + MARKER_MAX {
+                self.expire_marker();
+            }
+        }
+    }
+
+    /// Replies to those who wait for a marker that came; returns false if the reader has to be opened anew.
+    async fn marker_came(&mut self, number: u64) -> bool {
+        if self.marker.as_ref().is_none_or(|marker| marker.number != number) {
+            return true;
+        }
+        if !self.connection.is_synced {
+            let facts = timeout(MARKER_MAX, self.connection.facts(StreamNumber::of(self.slot())));
+            let Ok(Ok(facts)) = facts.await else { return false };
+            self.cursor.note(facts);
+            self.share_era();
+        }
+        let replies = self.marker.take().map(|marker| marker.replies);
+        for reply in replies.into_iter().flatten() {
+            reply.send(Ok(())).ok();
+        }
+        true
+    }
+
+    /// Gives a doubt to those who have waited for a marker for too long.
+    fn expire_marker(&mut self) {
+        let is_over = |marker: &mut MarkerInFlight| marker.ends_at <= Instant::now();
+        let Some(marker) = self.marker.take_if(is_over) else { return };
+        let doubt = match marker.refusal {
+            Some(refusal) => Doubt::MarkerRefused(refusal),
+            None => Doubt::MarkerLate(PROOF_MAX),
+        };
+        for reply in marker.replies {
+            reply.send(Err(doubt.clone())).ok();
+        }
+    }
+
+    fn share_era(&self) {
+        let mut era = self.era.lock().unwrap_or_else(PoisonError::into_inner);
+        if era.number != self.cursor.era().number {
+            era.clone_from(self.cursor.era());
+        }
+    }
+}
+
+async fn next(messages: &mut Messages) -> Option<Message> {
+    let next = poll_fn(|context| Pin::new(&mut *messages).poll_next(context)).await;
+    next.and_then(Result::ok)
+}
+
+async fn maybe<T>(future: Option<&mut Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+    match future {
+        Some(future) => future.await,
+        None => pending().await,
+    }
+}
+
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
+    }
+}

@@ -1,0 +1,81 @@
+//! Hints over NATS: a hint of this process reaches its own listeners at once, and all others by a plain message.
+
+use std::sync::Arc;
+
+use async_nats::Client;
+use bytes::Bytes;
+use futures_core::Stream;
+use std::{future::poll_fn, pin::Pin, time::Duration};
+use tokio::{sync::mpsc, time::sleep};
+
+use super::{connection::Connection, wire::Publisher};
+use crate::hints::{Sender, Subject};
+
+/// The hints that may wait to be sent; a further one is lost, as hints may be.
+const UNSENT_MAX: usize = 1024;
+
+/// The pause between two tries to subscribe.
+const PAUSE: Duration = Duration::from_millis(100);
+
+#[derive(Debug)]
+pub(super) struct NatsHints {
+    local: Sender,
+    unsent: mpsc::Sender<Subject>,
+}
+
+impl NatsHints {
+    /// Creates the hints of a process, and returns the task that exchanges them with others.
+    pub(super) fn new(connection: &Arc<Connection>) -> (Self, impl Future<Output = ()> + use<>) {
+        let (unsent, receiver) = mpsc::channel(UNSENT_MAX);
+        let local = Sender::new();
+        let (client, publisher) = (connection.client.clone(), connection.publisher);
+        let subject = format!("{}.notify", connection.prefix);
+        let others = local.clone();
+        let exchange = async move {
+            tokio::join!(
+                send(&client, &subject, publisher, receiver),
+                listen(&client, &subject, publisher, &others)
+            );
+        };
+        (Self { local, unsent }, exchange)
+    }
+
+    pub(super) fn send(&self, subject: Subject) {
+        // A hint that does not fit costs its reader a poll.
+        self.unsent.try_send(subject.clone()).ok();
+        self.local.send(subject);
+    }
+
+    pub(super) fn listen(&self) -> crate::Hints {
+        self.local.listen()
+    }
+}
+
+async fn send(
+    client: &Client,
+    subject: &str,
+    publisher: Publisher,
+    mut unsent: mpsc::Receiver<Subject>,
+) {
+    while let Some(hint) = unsent.recv().await {
+        let payload = [&publisher.0[..], hint.0.as_bytes()].concat();
+        // Without a connection the hint is lost, as hints may be.
+        client.publish(subject.to_owned(), Bytes::from(payload)).await.ok();
+    }
+}
+
+async fn listen(client: &Client, subject: &str, publisher: Publisher, local: &Sender) {
+    loop {
+        if let Ok(mut messages) = client.subscribe(subject.to_owned()).await {
+            while let Some(message) =
+                poll_fn(|context| Pin::new(&mut messages).poll_next(context)).await
+            {
+                let Some((from, hint)) = message.payload.split_first_chunk() else { continue };
+                if Publisher(*from) != publisher {
+                    local.send(Subject(String::from_utf8_lossy(hint).into_owned()));
+                }
+            }
+        }
+        sleep(PAUSE).await;
+    }
+}

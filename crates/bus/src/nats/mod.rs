@@ -1,0 +1,293 @@
+//! The bus over NATS: spans in JetStream, hints in plain messages.
+//!
+//! Each process that reads spans has a *slot*; a channel names the slot of its first reader, so that any process knows from the
+//! channel alone where its spans go. A process reads all messages to its slot by one consumer, into memory ([`feed`]). It reads the
+//! trace of another process by a consumer of its own, from the first message on. A full stream refuses. ADR 0040 has the reasons.
+
+mod assembly;
+mod connection;
+mod cursor;
+mod feed;
+mod hints;
+mod publish;
+mod wire;
+
+use std::{
+    io,
+    path::PathBuf,
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use async_nats::{ConnectError, ConnectErrorKind, ConnectOptions};
+use model::{Fault, Faulty, Project, Secret, Slot, Timestamp};
+use thiserror::Error;
+use tokio::{
+    sync::oneshot,
+    task::{AbortHandle, JoinSet},
+    time::timeout,
+};
+
+use crate::{
+    Batch, Bus, Channel, Doubt, Hints, Limits, PublishError, SealKeys, Subject, Subscription,
+    spans::Spans, traces::TraceTable,
+};
+use connection::Connection;
+use feed::{Feed, Scope};
+use hints::NatsHints;
+use publish::{Losses, Publishing};
+pub use wire::STREAM_SLOTS;
+pub(crate) use wire::read_projects;
+
+/// How long the first connection may take before the bus goes on without it.
+const CONNECT_MAX: Duration = Duration::from_secs(1);
+
+/// The options of a bus over NATS.
+#[derive(Clone, Debug)]
+pub struct NatsOptions {
+    /// The URLs of its nodes.
+    pub servers: Vec<String>,
+    /// How this process authenticates.
+    pub login: Login,
+    /// A file with the certificates of the authorities to trust, instead of those of the system.
+    pub ca: Option<PathBuf>,
+    /// The beginning of all subjects and the names of all streams.
+    pub prefix: String,
+    /// The slot of this process.
+    pub slot: Slot,
+    /// The upper bounds of the spans in memory.
+    pub limits: Limits,
+    /// The upper bounds of a stream.
+    pub stream: StreamLimits,
+    /// Whether NATS writes to disk before it acknowledges.
+    pub is_synced: bool,
+    /// The keys under which spans are sealed.
+    pub keys: SealKeys,
+    /// A random number that no other process has.
+    pub publisher: [u8; 8],
+}
+
+/// The upper bounds of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StreamLimits {
+    /// The bytes of all messages.
+    pub bytes_max: i64,
+    /// How long a message is kept.
+    pub age_max: Duration,
+    /// The number of copies on a cluster; one node has one.
+    pub replicas: usize,
+}
+
+/// How a process authenticates to NATS.
+#[derive(Clone, Debug)]
+pub enum Login {
+    /// Not at all.
+    Anonymous,
+    /// By a name and a password.
+    User {
+        /// The name.
+        name: String,
+        /// The password.
+        password: Secret,
+    },
+    /// By the seed of an NKey.
+    NKey(Secret),
+    /// By a file with a JWT and the seed of an NKey.
+    Credentials(PathBuf),
+}
+
+/// The reason why a bus over NATS cannot be opened.
+#[derive(Debug, Error)]
+pub enum NatsError {
+    /// The file with the credentials cannot be read.
+    #[error("the file `{path}` with the credentials for NATS cannot be read: {reason}", path = .path.display())]
+    Credentials {
+        /// The file.
+        path: PathBuf,
+        /// The reason.
+        reason: io::Error,
+    },
+    /// NATS refuses the connection, and would refuse it again.
+    #[error("NATS at `{servers}` refuses the connection: {reason}")]
+    Refused {
+        /// The URLs.
+        servers: String,
+        /// The reason.
+        reason: String,
+    },
+}
+
+impl Faulty for NatsError {
+    fn fault(&self) -> Fault {
+        Fault::Invalid
+    }
+}
+
+/// A bus that shares spans and hints among processes, over NATS.
+#[derive(Debug)]
+pub struct Nats {
+    publishing: Arc<Publishing>,
+    hints: NatsHints,
+    keys: SealKeys,
+    own: Feed,
+    slot: Slot,
+    resumed: Mutex<ResumedTraces>,
+    tasks: Mutex<JoinSet<()>>,
+}
+
+/// The traces of other processes that this one reads.
+type ResumedTraces = std::collections::HashMap<model::TraceId, (Feed, AbortHandle)>;
+
+impl Nats {
+    /// Opens the bus. It waits for NATS for a second, and then goes on without it; it fails where waiting does not help.
+    pub async fn open(options: NatsOptions) -> Result<Self, NatsError> {
+        let NatsOptions { prefix, slot, limits, stream, is_synced, keys, publisher, .. } = &options;
+        let client = connect(&options).await?;
+        let connection = Connection::new(client, prefix.clone(), *publisher, (*stream, *is_synced));
+        let connection = Arc::new(connection);
+        let spans = Spans::new(*limits, TraceTable::default());
+        let publishing = Arc::new(Publishing {
+            connection: Arc::clone(&connection),
+            spans: spans.clone(),
+            sealer: Mutex::new(keys.sealer()),
+            losses: Losses::default(),
+        });
+        let (own, task, ready) = Feed::new(Scope::Slot(*slot), &connection, &spans, keys.opener());
+        let (hints, exchange) = NatsHints::new(&connection);
+        let mut tasks = JoinSet::new();
+        tasks.spawn(task.run());
+        tasks.spawn(exchange);
+        tasks.spawn(Arc::clone(&publishing).tell_losses());
+        wait(ready).await;
+        let (resumed, tasks) = (Mutex::default(), Mutex::new(tasks));
+        Ok(Self { publishing, hints, keys: options.keys, own, slot: options.slot, resumed, tasks })
+    }
+
+    /// Whether NATS can be reached.
+    pub fn is_connected(&self) -> bool {
+        self.publishing.connection.is_connected()
+    }
+
+    fn spans(&self) -> &Spans {
+        &self.publishing.spans
+    }
+
+    /// Returns the feed that reads a trace.
+    fn feed(&self, channel: Channel) -> Feed {
+        let resumed = self.resumed();
+        resumed.get(&channel.trace).map_or_else(|| self.own.clone(), |(feed, _)| feed.clone())
+    }
+
+    fn resumed(&self) -> MutexGuard<'_, ResumedTraces> {
+        self.resumed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Waits for a feed that is opened for the first time.
+async fn wait(ready: oneshot::Receiver<()>) {
+    // Without NATS the feed is opened later, and no marker comes until then.
+    let _opened = timeout(CONNECT_MAX, ready).await;
+}
+
+async fn connect(options: &NatsOptions) -> Result<async_nats::Client, NatsError> {
+    let servers = options.servers.join(",");
+    let refused = |error: &ConnectError| NatsError::Refused {
+        servers: servers.clone(),
+        reason: error.to_string(),
+    };
+    let first = connect_options(options).await?.connection_timeout(CONNECT_MAX);
+    match timeout(CONNECT_MAX, first.connect(&options.servers)).await {
+        Ok(Ok(client)) => return Ok(client),
+        Ok(Err(error)) if is_refusal(error.kind()) => return Err(refused(&error)),
+        Ok(Err(_)) | Err(_) => {}
+    }
+    let later = connect_options(options).await?.retry_on_initial_connect();
+    later.connect(&options.servers).await.map_err(|error| refused(&error))
+}
+
+/// Whether another try would fail in the same way.
+fn is_refusal(kind: ConnectErrorKind) -> bool {
+    use ConnectErrorKind::{Authentication, AuthorizationViolation, ServerParse, Tls};
+    matches!(kind, Authentication | AuthorizationViolation | ServerParse | Tls)
+}
+
+async fn connect_options(options: &NatsOptions) -> Result<ConnectOptions, NatsError> {
+    let connect = ConnectOptions::new().name("qualitytrace").max_reconnects(None);
+    let connect = match &options.login {
+        Login::Anonymous => connect,
+        Login::User { name, password } => {
+            connect.user_and_password(name.clone(), password.expose().to_owned())
+        }
+        Login::NKey(seed) => connect.nkey(seed.expose().to_owned()),
+        Login::Credentials(path) => {
+            let read = connect.credentials_file(path).await;
+            read.map_err(|reason| NatsError::Credentials { path: path.clone(), reason })?
+        }
+    };
+    Ok(match &options.ca {
+        Some(ca) => connect.add_root_certificates(ca.clone()).require_tls(true),
+        None => connect,
+    })
+}
+
+impl Bus for Nats {
+    type Subscription = Subscription;
+
+    async fn publish(&self, now: Timestamp, batches: Vec<Batch>) -> Result<(), PublishError> {
+        self.publishing.publish(now, batches).await
+    }
+
+    fn subscribe(&self, channel: Channel, project: &Project) -> Subscription {
+        self.spans().subscribe(channel.trace, project)
+    }
+
+    fn expect(&self, channel: Channel) {
+        if channel.slot == self.slot {
+            self.spans().expect(channel.trace, self.own.era().number);
+        }
+    }
+
+    fn resume(&self, channel: Channel, since: Timestamp) {
+        let connection = &self.publishing.connection;
+        let mut resumed = self.resumed();
+        if resumed.contains_key(&channel.trace) {
+            return;
+        }
+        connection.resumed().insert(channel.trace);
+        let scope = Scope::Trace(channel, since);
+        let (feed, task, _) = Feed::new(scope, connection, self.spans(), self.keys.opener());
+        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        while tasks.try_join_next().is_some() {}
+        resumed.insert(channel.trace, (feed, tasks.spawn(task.run())));
+    }
+
+    async fn proved(&self, channel: Channel) -> Result<u64, Doubt> {
+        let feed = self.feed(channel);
+        feed.proved().await?;
+        self.spans().batches(channel.trace, &feed.era())
+    }
+
+    fn doubt(&self, channel: Channel) -> Option<Doubt> {
+        self.spans().batches(channel.trace, &self.feed(channel).era()).err()
+    }
+
+    fn lose(&self, now: Timestamp, channel: Channel) {
+        self.publishing.lose(now, channel);
+    }
+
+    fn forget(&self, channel: Channel) {
+        if let Some((_, task)) = self.resumed().remove(&channel.trace) {
+            task.abort();
+            self.publishing.connection.resumed().remove(&channel.trace);
+        }
+        self.spans().forget(channel.trace);
+    }
+
+    fn hint(&self, subject: Subject) {
+        self.hints.send(subject);
+    }
+
+    fn hints(&self) -> Hints {
+        self.hints.listen()
+    }
+}

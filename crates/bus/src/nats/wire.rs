@@ -1,0 +1,275 @@
+//! The messages of the bus in NATS: subjects and payloads.
+//!
+//! A payload begins with its version and kind. A batch that is larger than a message may be is sent in chunks. Spans are sealed as
+//! in the journal: what precedes them, and the trace, are authenticated. A message of a later version counts as lost to its trace.
+
+use std::fmt;
+
+use model::{Project, Slot, Timestamp, TraceId};
+
+use crate::Channel;
+
+/// The version of the payloads.
+const VERSION: u8 = 1;
+
+/// The number of slots that share a stream.
+pub const STREAM_SLOTS: u16 = 32;
+
+/// The last token of the subject of markers, and of messages to all slots of a stream.
+const MARKERS: &str = "marker";
+const ALL: &str = "all";
+
+/// The number of a stream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub(super) struct StreamNumber(u16);
+
+impl StreamNumber {
+    /// Returns the stream of a slot. It depends on nothing else: more streams change no address.
+    pub(super) fn of(slot: Slot) -> Self {
+        Self(slot.0 / STREAM_SLOTS)
+    }
+
+    pub(super) fn name(self, prefix: &str) -> String {
+        format!("{}_SPANS_{}", prefix.to_uppercase(), self.0)
+    }
+
+    /// Returns the subjects of all its messages.
+    pub(super) fn subjects(self, prefix: &str) -> String {
+        format!("{prefix}.spans.{}.>", self.0)
+    }
+
+    /// Returns the subject of messages to all its slots.
+    pub(super) fn all(self, prefix: &str) -> String {
+        format!("{prefix}.spans.{}.{ALL}", self.0)
+    }
+}
+
+/// Returns the subject of a trace.
+pub(super) fn subject(prefix: &str, channel: Channel) -> String {
+    let Channel { slot, trace } = channel;
+    format!("{}.{trace}", slot_subject(prefix, slot))
+}
+
+/// Returns the subject of the markers of a slot.
+pub(super) fn markers(prefix: &str, slot: Slot) -> String {
+    format!("{}.{MARKERS}", slot_subject(prefix, slot))
+}
+
+/// Returns the subjects of all traces and markers of a slot.
+pub(super) fn subjects(prefix: &str, slot: Slot) -> String {
+    format!("{}.>", slot_subject(prefix, slot))
+}
+
+fn slot_subject(prefix: &str, slot: Slot) -> String {
+    format!("{prefix}.spans.{}.{}", StreamNumber::of(slot).0, slot.0)
+}
+
+/// Returns the trace of a subject, if it has one.
+pub(super) fn trace_of(subject: &str) -> Option<TraceId> {
+    subject.rsplit('.').next()?.parse().ok()
+}
+
+/// A process that publishes, by a random number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Publisher(pub(super) [u8; 8]);
+
+/// A part of a batch. The first one states the projects that its sender may write to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Chunk {
+    pub(super) publisher: Publisher,
+    /// The number of the batch.
+    pub(super) number: u64,
+    pub(super) index: u16,
+    pub(super) count: u16,
+    /// The number of spans of the batch.
+    pub(super) spans: u32,
+    /// When it was published.
+    pub(super) at: Timestamp,
+}
+
+/// A payload without its sealed part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Head {
+    Chunk(Chunk),
+    /// Proves that all messages before it have been delivered.
+    Marker(Publisher, u64),
+    /// Spans of the trace were refused or lost, and their sender may have given up.
+    Loss(Publisher),
+}
+
+const CHUNK: u8 = 1;
+const MARKER: u8 = 2;
+const LOSS: u8 = 3;
+
+/// The size of the head of a chunk.
+pub(super) const CHUNK_BYTES: usize = 2 + 8 + 8 + 2 + 2 + 4 + 8;
+
+impl Head {
+    pub(super) fn write(self) -> Vec<u8> {
+        let mut bytes = vec![VERSION];
+        match self {
+            Self::Chunk(Chunk { publisher, number, index, count, spans, at }) => {
+                bytes.push(CHUNK);
+                bytes.extend(publisher.0);
+                bytes.extend(number.to_be_bytes());
+                bytes.extend(index.to_be_bytes());
+                bytes.extend(count.to_be_bytes());
+                bytes.extend(spans.to_be_bytes());
+                bytes.extend(at.as_nanos().to_be_bytes());
+            }
+            Self::Marker(publisher, number) => {
+                bytes.push(MARKER);
+                bytes.extend(publisher.0);
+                bytes.extend(number.to_be_bytes());
+            }
+            Self::Loss(publisher) => {
+                bytes.push(LOSS);
+                bytes.extend(publisher.0);
+            }
+        }
+        bytes
+    }
+
+    /// Reads a payload; returns the rest of it too. None if it is damaged, or of another version.
+    pub(super) fn read(payload: &[u8]) -> Option<(Self, &[u8])> {
+        let ([VERSION, kind], rest) = payload.split_first_chunk()? else { return None };
+        let (publisher, rest) = rest.split_first_chunk()?;
+        let publisher = Publisher(*publisher);
+        match *kind {
+            CHUNK => {
+                let (number, rest) = rest.split_first_chunk()?;
+                let (index, rest) = rest.split_first_chunk()?;
+                let (count, rest) = rest.split_first_chunk()?;
+                let (spans, rest) = rest.split_first_chunk()?;
+                let (at, rest) = rest.split_first_chunk()?;
+                let chunk = Chunk {
+                    publisher,
+                    number: u64::from_be_bytes(*number),
+                    index: u16::from_be_bytes(*index),
+                    count: u16::from_be_bytes(*count),
+                    spans: u32::from_be_bytes(*spans),
+                    at: Timestamp::from_nanos(u64::from_be_bytes(*at)),
+                };
+                (chunk.index < chunk.count).then_some((Self::Chunk(chunk), rest))
+            }
+            MARKER => {
+                let (number, rest) = rest.split_first_chunk()?;
+                Some((Self::Marker(publisher, u64::from_be_bytes(*number)), rest))
+            }
+            LOSS => Some((Self::Loss(publisher), rest)),
+            _ => None,
+        }
+    }
+}
+
+/// Writes what precedes the spans of a batch: the projects that its sender may write to; none stands for all.
+pub(super) fn write_projects(projects: Option<&[Project]>) -> Vec<u8> {
+    let Some(projects) = projects else { return u16::MAX.to_be_bytes().to_vec() };
+    // A sender with more projects than that may reach no project beyond them.
+    let projects = &projects[..projects.len().min(usize::from(u16::MAX) - 1)];
+    let mut bytes = (projects.len() as u16).to_be_bytes().to_vec();
+    for project in projects {
+        let name = project.as_str().as_bytes();
+        bytes.extend((name.len() as u16).to_be_bytes());
+        bytes.extend(name);
+    }
+    bytes
+}
+
+/// Whether a sender may write to a project, and the spans that it sent; none if it is damaged.
+pub(crate) fn read_projects<'a>(
+    mut bytes: &'a [u8],
+    of: Option<&Project>,
+) -> Option<(bool, &'a [u8])> {
+    let number = take_u16(&mut bytes)?;
+    if number == u16::MAX {
+        return Some((true, bytes));
+    }
+    let mut is_of = of.is_none();
+    for _ in 0..number {
+        let length = usize::from(take_u16(&mut bytes)?);
+        let (name, rest) = bytes.split_at_checked(length)?;
+        is_of |= of.is_some_and(|project| project.as_str().as_bytes() == name);
+        bytes = rest;
+    }
+    Some((is_of, bytes))
+}
+
+fn take_u16(bytes: &mut &[u8]) -> Option<u16> {
+    let (number, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(u16::from_be_bytes(*number))
+}
+
+impl fmt::Display for StreamNumber {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use model::{Project, Slot, Timestamp, TraceId};
+
+    use super::{
+        CHUNK_BYTES, Chunk, Head, Publisher, StreamNumber, markers, read_projects, subject,
+        subjects, trace_of, write_projects,
+    };
+    use crate::Channel;
+
+    #[test]
+    fn a_slot_has_its_stream_and_a_trace_its_subject() {
+        let trace = TraceId::from_bytes([0xab; 16]).expect("not all zero");
+        let channel = Channel { slot: Slot(33), trace };
+        let subject = subject("qt", channel);
+        assert_eq!(subject, "qt.spans.1.33.abababababababababababababababab");
+        assert_eq!(trace_of(&subject), Some(trace));
+        assert_eq!(trace_of(&markers("qt", Slot(33))), None);
+        assert_eq!(subjects("qt", Slot(31)), "qt.spans.0.31.>");
+        assert_eq!(StreamNumber::of(Slot(64)).name("qt"), "QT_SPANS_2");
+        assert_eq!(StreamNumber::of(Slot(64)).subjects("qt"), "qt.spans.2.>");
+        assert_eq!(StreamNumber::of(Slot(64)).all("qt"), "qt.spans.2.all");
+    }
+
+    #[test]
+    fn heads_are_read_as_they_were_written() {
+        let publisher = Publisher([7; 8]);
+        let at = Timestamp::from_nanos(5);
+        let chunk = Chunk { publisher, number: 9, index: 1, count: 2, spans: 3, at };
+        for head in [Head::Chunk(chunk), Head::Marker(publisher, 4), Head::Loss(publisher)] {
+            let mut bytes = head.write();
+            let length = bytes.len();
+            bytes.extend(b"rest");
+            assert_eq!(Head::read(&bytes), Some((head, &b"rest"[..])));
+            for cut in 0..length {
+                assert_eq!(Head::read(&bytes[..cut]), None, "{head:?} {cut}");
+            }
+            bytes[0] = 2;
+            assert_eq!(Head::read(&bytes), None, "another version");
+        }
+        assert_eq!(Head::Chunk(chunk).write().len(), CHUNK_BYTES);
+        let outside = Chunk { index: 2, ..chunk };
+        assert_eq!(Head::read(&Head::Chunk(outside).write()), None);
+    }
+
+    #[test]
+    fn a_batch_names_the_projects_of_its_sender() {
+        let [alpha, beta]: [Project; 2] =
+            ["alpha", "beta"].map(|name| name.parse().expect("a name"));
+        let of = |projects: Option<&[Project]>, of: Option<&Project>| {
+            let mut bytes = write_projects(projects);
+            bytes.extend(b"spans");
+            let (is_of, rest) = read_projects(&bytes, of).expect("whole");
+            assert_eq!(rest, b"spans");
+            is_of
+        };
+        assert!(of(None, Some(&alpha)) && of(None, None));
+        let alphas = std::slice::from_ref(&alpha);
+        assert!(of(Some(alphas), Some(&alpha)) && of(Some(alphas), None));
+        assert!(!of(Some(alphas), Some(&beta)) && !of(Some(&[]), Some(&beta)));
+        let cut = write_projects(Some(alphas));
+        for length in 0..cut.len() {
+            assert_eq!(read_projects(&cut[..length], None), None);
+        }
+    }
+}

@@ -1,0 +1,316 @@
+//! Tests of the bus over NATS: the conformance suite on a real NATS, and what happens when NATS fails.
+
+#![expect(
+    clippy::disallowed_methods,
+    reason = "a test has no main that hands down the environment"
+)]
+
+use std::{
+    env, fs,
+    io::{Read, Write},
+    net::{Ipv4Addr, TcpListener, TcpStream},
+    path::Path,
+    process::{Child, Command, Stdio},
+    sync::atomic::{AtomicU16, AtomicU64, Ordering},
+    thread::sleep,
+    time::{Duration, Instant},
+};
+
+use bus::{
+    Batch, Bus, Channel, Doubt, Limits, Login, Nats, NatsOptions, Next, PublishError, SealKeys,
+    StreamLimits, conformance,
+};
+use bytes::Bytes;
+use model::{Project, Slot, Timestamp, TraceId};
+use tempfile::TempDir;
+
+const LIMITS: Limits = Limits {
+    bytes_max: 1 << 20,
+    project_bytes_max: 1 << 19,
+    trace_bytes_max: 1 << 18,
+    trace_spans_max: 1000,
+    age_max: Duration::from_secs(60),
+};
+
+const STREAM: StreamLimits =
+    StreamLimits { bytes_max: 10 << 20, age_max: Duration::from_secs(900), replicas: 3 };
+
+/// A NATS server of one test; killed when it is dropped.
+struct NatsServer {
+    process: Child,
+    port: u16,
+    monitor: u16,
+    data: TempDir,
+}
+
+impl NatsServer {
+    fn start() -> Self {
+        let (port, monitor) = (free_port(), free_port());
+        let data = TempDir::new().expect("a folder");
+        let process = spawn(port, monitor, data.path(), &[]);
+        let server = Self { process, port, monitor, data };
+        server.await_ready();
+        server
+    }
+
+    fn kill(&mut self) {
+        self.process.kill().and_then(|()| self.process.wait()).expect("it runs");
+    }
+
+    fn restart(&mut self) {
+        self.process = spawn(self.port, self.monitor, self.data.path(), &[]);
+        self.await_ready();
+    }
+
+    fn await_ready(&self) {
+        let began = Instant::now();
+        while !is_healthy(self.monitor) {
+            assert!(began.elapsed() < Duration::from_secs(20), "NATS starts");
+            sleep(Duration::from_millis(10));
+        }
+    }
+
+    fn options(&self, slot: u16) -> NatsOptions {
+        options(format!("nats://127.0.0.1:{}", self.port), slot)
+    }
+}
+
+impl Drop for NatsServer {
+    fn drop(&mut self) {
+        let _ended = self.process.kill().and_then(|()| self.process.wait());
+    }
+}
+
+fn spawn(port: u16, monitor: u16, data: &Path, more: &[&str]) -> Child {
+    let program = env::var("QUALITYTRACE_TEST_NATS").expect(
+        "NATS is installed by `cargo xtask services up nats`, and found by `cargo xtask services env`",
+    );
+    let mut nats = Command::new(program);
+    nats.args([
+        "-a",
+        "127.0.0.1",
+        "-p",
+        &port.to_string(),
+        "-m",
+        &monitor.to_string(),
+        "-js",
+        "-sd",
+    ]);
+    nats.arg(data).args(more).stdout(Stdio::null()).stderr(Stdio::null());
+    nats.spawn().expect("it can be started")
+}
+
+fn is_healthy(monitor: u16) -> bool {
+    let ask = || {
+        let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, monitor))?;
+        stream.write_all(b"GET /healthz HTTP/1.0\r\n\r\n")?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer)?;
+        std::io::Result::Ok(answer)
+    };
+    ask().is_ok_and(|answer| answer.contains(" 200 "))
+}
+
+/// Returns a port below those that the system gives to outgoing connections: a server that is started again needs the same one.
+fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    loop {
+        let offset = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = 20_000 + (std::process::id() as u16 % 1000) * 10 + offset;
+        if TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+fn options(server: String, slot: u16) -> NatsOptions {
+    static OPENED: AtomicU64 = AtomicU64::new(1);
+    // No salt is used twice, and no number of a publisher.
+    let number = OPENED.fetch_add(1, Ordering::Relaxed);
+    NatsOptions {
+        servers: vec![server],
+        login: Login::Anonymous,
+        ca: None,
+        prefix: "qt".to_owned(),
+        slot: Slot(slot),
+        limits: LIMITS,
+        stream: STREAM,
+        is_synced: false,
+        keys: SealKeys::new([1; 32], Vec::new(), u128::from(number).to_be_bytes()),
+        publisher: number.to_be_bytes(),
+    }
+}
+
+async fn open(server: &NatsServer, slot: u16) -> Nats {
+    Nats::open(server.options(slot)).await.expect("NATS is there")
+}
+
+fn channel(slot: u16, number: u32) -> Channel {
+    let mut id = [7; 16];
+    id[..4].copy_from_slice(&number.to_be_bytes());
+    Channel { slot: Slot(slot), trace: TraceId::from_bytes(id).expect("not all zero") }
+}
+
+fn now() -> Timestamp {
+    Timestamp::from_nanos(1_800_000_000_000_000_000)
+}
+
+fn batch(channel: Channel, bytes: impl Into<Bytes>) -> Batch {
+    Batch { channel, spans: 1, bytes: bytes.into(), projects: None }
+}
+
+async fn publish(bus: &Nats, channel: Channel, text: &str) -> Result<(), PublishError> {
+    bus.publish(now(), vec![batch(channel, text.as_bytes().to_vec())]).await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_bus_over_nats_is_a_bus() {
+    let server = NatsServer::start();
+    let facts = conformance::Facts {
+        too_many_bytes: LIMITS.trace_bytes_max,
+        too_many_spans: 1001,
+        too_many_batches: 20,
+        refused_batches: 200,
+        batch_bytes: 100_000,
+        age_max: LIMITS.age_max,
+        is_shared: true,
+    };
+    let slots = AtomicU16::new(0);
+    conformance::conforms(facts, async |_| {
+        let slot = slots.fetch_add(1, Ordering::Relaxed);
+        (open(&server, slot).await, Slot(slot))
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn spans_reach_the_slot_whoever_publishes_them() {
+    let server = NatsServer::start();
+    let (worker, ingest) = (open(&server, 3).await, open(&server, 40).await);
+    let channel = channel(3, 1);
+    let mut subscription = worker.subscribe(channel, &Project::default());
+    worker.expect(channel);
+    for number in 1..=20_u64 {
+        publish(&ingest, channel, &number.to_string()).await.expect("stored");
+        assert_eq!(worker.proved(channel).await, Ok(number));
+        assert_eq!(subscription.next().await.expect("there"), number.to_string());
+    }
+    ingest.lose(now(), channel);
+    let began = Instant::now();
+    while worker.proved(channel).await != Err(Doubt::Lost(1)) {
+        assert!(began.elapsed() < Duration::from_secs(5), "a loss elsewhere is told");
+    }
+    let (mut hints, subject) = (worker.hints(), bus::Subject("run.1".to_owned()));
+    // A hint that comes before its listener is lost, as hints may be.
+    let hinted = tokio::time::timeout(Duration::from_secs(5), async {
+        loop {
+            ingest.hint(subject.clone());
+            tokio::select! {
+                hint = hints.next() => return hint,
+                () = tokio::time::sleep(Duration::from_millis(50)) => {}
+            }
+        }
+    });
+    assert_eq!(hinted.await.expect("soon"), Some(subject));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_large_batch_travels_in_chunks() {
+    let server = NatsServer::start();
+    let limits = Limits {
+        bytes_max: 64 << 20,
+        trace_bytes_max: 32 << 20,
+        project_bytes_max: 64 << 20,
+        ..LIMITS
+    };
+    let options = |slot| NatsOptions { limits, ..server.options(slot) };
+    let worker = Nats::open(options(1)).await.expect("there");
+    let ingest = Nats::open(options(2)).await.expect("there");
+    let channel = channel(1, 1);
+    let mut subscription = worker.subscribe(channel, &Project::default());
+    worker.expect(channel);
+    let bytes: Vec<u8> = (0..5_000_000_u32).map(|number| (number % 251) as u8).collect();
+    ingest.publish(now(), vec![batch(channel, bytes.clone())]).await.expect("stored");
+    assert_eq!(worker.proved(channel).await, Ok(1));
+    assert!(subscription.next().await.expect("there") == bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nothing_readable_is_in_the_files_of_nats() {
+    let server = NatsServer::start();
+    let bus = open(&server, 1).await;
+    publish(&bus, channel(1, 1), "a canary").await.expect("stored");
+    drop(bus);
+    let is_in = |text: &[u8]| {
+        let mut folders = vec![server.data.path().to_owned()];
+        let mut found = false;
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).expect("readable") {
+                let path = entry.expect("readable").path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else {
+                    let bytes = fs::read(path).expect("readable");
+                    found |= bytes.windows(text.len()).any(|part| part == text);
+                }
+            }
+        }
+        found
+    };
+    assert!(is_in(channel(1, 1).trace.to_string().as_bytes()), "the message is there");
+    assert!(!is_in(b"canary"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_nats_that_was_away_is_a_doubt_and_then_goes_on() {
+    let mut server = NatsServer::start();
+    let bus = open(&server, 1).await;
+    let channel = channel(1, 1);
+    let mut subscription = bus.subscribe(channel, &Project::default());
+    bus.expect(channel);
+    publish(&bus, channel, "a").await.expect("stored");
+    assert_eq!(bus.proved(channel).await, Ok(1));
+    server.kill();
+    let refused = publish(&bus, channel, "b").await.expect_err("nothing is there");
+    assert!(matches!(refused, PublishError::Away { .. }), "{refused}");
+    assert_eq!(bus.doubt(channel), Some(Doubt::Lost(1)));
+    server.restart();
+    publish(&bus, channel, "c").await.expect("it is back");
+    assert_eq!(subscription.next().await.expect("there"), "a");
+    // What was refused may be stored all the same, when the connection is back.
+    while subscription.next().await.expect("there") != "c" {}
+    let other = self::channel(1, 2);
+    let _subscription = bus.subscribe(other, &Project::default());
+    bus.expect(other);
+    publish(&bus, other, "a").await.expect("stored");
+    assert_eq!(bus.proved(other).await, Ok(1), "what begins now is proved");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_stream_that_was_wiped_is_a_doubt() {
+    let mut server = NatsServer::start();
+    let bus = open(&server, 1).await;
+    let channel = channel(1, 1);
+    let _subscription = bus.subscribe(channel, &Project::default());
+    bus.expect(channel);
+    publish(&bus, channel, "a").await.expect("stored");
+    assert_eq!(bus.proved(channel).await, Ok(1));
+    server.kill();
+    fs::remove_dir_all(server.data.path().join("jetstream")).expect("it is there");
+    server.restart();
+    let began = Instant::now();
+    loop {
+        match bus.proved(channel).await {
+            Err(Doubt::StreamReplaced) => break,
+            Err(Doubt::MarkerLate(_) | Doubt::MarkerRefused(_)) => {}
+            other => unreachable!("{other:?}"),
+        }
+        assert!(began.elapsed() < Duration::from_secs(20));
+    }
+    let other = self::channel(1, 2);
+    let mut subscription = bus.subscribe(other, &Project::default());
+    bus.expect(other);
+    publish(&bus, other, "b").await.expect("the stream is made anew");
+    assert_eq!(bus.proved(other).await, Ok(1));
+    assert_eq!(subscription.next().await.expect("there"), "b");
+}

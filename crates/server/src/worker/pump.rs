@@ -1,0 +1,140 @@
+//! Passes spans from the bus to a run, and proves on demand that none is on its way.
+
+use std::{
+    future::{Future, pending},
+    pin::pin,
+    sync::Arc,
+};
+
+use bus::{Bus, Channel, Doubt, Next};
+use drivers::arrivals::{Arrival, Arrivals, Demand};
+use model::Project;
+use tokio::{
+    sync::{mpsc, watch},
+    time::{Instant, sleep_until},
+};
+
+use super::active_runs::RETRY;
+
+/// The maximum number of batches between the bus and a run; the bus buffers the rest.
+const ARRIVALS_MAX: usize = 16;
+
+/// Subscribes to a channel. Returns the task that passes on its spans, and where they arrive.
+pub(super) fn pump<B: Bus>(
+    bus: &Arc<B>,
+    channel: Channel,
+    project: &Project,
+) -> (impl Future<Output = ()> + Send + use<B>, Arrivals) {
+    let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
+    let (demands, demand) = watch::channel(Demand::default());
+    let pump = Pump {
+        bus: Arc::clone(bus),
+        channel,
+        subscription: bus.subscribe(channel, project),
+        sender,
+        demand,
+        passed: 0,
+        proved: None,
+        again: None,
+    };
+    let pump = async move {
+        // The end of the run, or of the trace, ends it.
+        let _end = pump.run().await;
+    };
+    (pump, Arrivals::with_proofs(receiver, demands))
+}
+
+struct Pump<B: Bus> {
+    bus: Arc<B>,
+    channel: Channel,
+    subscription: B::Subscription,
+    sender: mpsc::Sender<Arrival>,
+    demand: watch::Receiver<Demand>,
+    /// The number of batches that were passed on.
+    passed: u64,
+    /// The time up to which absence is proved.
+    proved: Option<Instant>,
+    /// The time before which no further proof is tried.
+    again: Option<Instant>,
+}
+
+/// The run receives no more, or the trace was forgotten.
+struct PumpEnd;
+
+impl<B: Bus> Pump<B> {
+    async fn run(mut self) -> Result<(), PumpEnd> {
+        loop {
+            let wanted = self.wanted();
+            tokio::select! {
+                biased;
+                batch = self.subscription.next() => self.pass(batch).await?,
+                changed = self.demand.changed() => changed.map_err(|_| PumpEnd)?,
+                () = until(wanted) => self.prove().await?,
+            }
+        }
+    }
+
+    /// Returns the time that the run wants to be covered and that is not.
+    fn wanted(&self) -> Option<Instant> {
+        match *self.demand.borrow() {
+            Demand::Spans { until: Some(until), .. } if self.proved.is_none_or(|at| at < until) => {
+                Some(self.again.map_or(until, |again| again.max(until)))
+            }
+            Demand::Spans { .. } => None,
+            Demand::Nothing | Demand::LateSpans { .. } => None,
+        }
+    }
+
+    async fn pass(&mut self, batch: Option<bytes::Bytes>) -> Result<(), PumpEnd> {
+        let batch = batch.ok_or(PumpEnd)?;
+        self.passed += 1;
+        self.send(Arrival::pushed(batch)).await
+    }
+
+    /// Proves that all batches until now are passed on, or reports why that is not known.
+    async fn prove(&mut self) -> Result<(), PumpEnd> {
+        let (bus, began) = (Arc::clone(&self.bus), Instant::now());
+        let mut proof = pin!(bus.proved(self.channel));
+        let proved = loop {
+            tokio::select! {
+                biased;
+                batch = self.subscription.next() => self.pass(batch).await?,
+                proved = &mut proof => break proved,
+            }
+        };
+        let batches = match proved {
+            Ok(batches) => batches,
+            // The run counts losses by itself.
+            Err(doubt) if doubt.is_loss() => 0,
+            Err(doubt) => return self.doubt(doubt, began).await,
+        };
+        while self.passed < batches {
+            let batch = self.subscription.next().await;
+            self.pass(batch).await?;
+        }
+        self.proved = Some(began);
+        self.send(Arrival::Proof { began }).await
+    }
+
+    async fn doubt(&mut self, doubt: Doubt, began: Instant) -> Result<(), PumpEnd> {
+        let is_lasting = doubt.is_lasting();
+        self.send(Arrival::Doubt { reason: doubt.to_string(), is_lasting }).await?;
+        match is_lasting {
+            true => self.proved = Some(began),
+            false => self.again = Some(Instant::now() + RETRY),
+        }
+        Ok(())
+    }
+
+    async fn send(&mut self, arrival: Arrival) -> Result<(), PumpEnd> {
+        self.sender.send(arrival).await.map_err(|_| PumpEnd)
+    }
+}
+
+/// Waits until a time; forever if there is none.
+async fn until(time: Option<Instant>) {
+    match time {
+        Some(time) => sleep_until(time).await,
+        None => pending().await,
+    }
+}
