@@ -6,7 +6,7 @@
 use std::{future::Future, pin::pin, task::Poll, time::Duration};
 
 use bytes::Bytes;
-use model::{Project, Slot, Timestamp, TraceId};
+use model::{BusSlot, Project, Timestamp, TraceId};
 
 use crate::{Batch, Bus, Channel, Doubt, Next, Subject};
 
@@ -38,8 +38,8 @@ const BEGIN: u64 = 1_800_000_000;
 
 /// Runs the suite. `open` opens the bus, at the same location each time, and returns it with its slot, which may be another one
 /// each time; the location is empty at first, and the bus before is closed.
-pub async fn conforms<B: Bus>(facts: Facts, open: impl AsyncFn(Timestamp) -> (B, Slot)) {
-    let mut stage = Stage { facts, secs: BEGIN, ids: 0, slot: Slot::default() };
+pub async fn conforms<B: Bus>(facts: Facts, open: impl AsyncFn(Timestamp) -> (B, BusSlot)) {
+    let mut stage = Stage { facts, secs: BEGIN, ids: 0, slot: BusSlot::default() };
     let bus = stage.open(&open).await;
     stage.what_is_kept_comes_first_and_then_the_new(&bus).await;
     stage.a_waiting_subscriber_is_woken_by_news_and_by_the_end(&bus).await;
@@ -63,11 +63,11 @@ struct Stage {
     secs: u64,
     ids: u32,
     /// The slot of the open bus.
-    slot: Slot,
+    slot: BusSlot,
 }
 
 impl Stage {
-    async fn open<B: Bus>(&mut self, open: &impl AsyncFn(Timestamp) -> (B, Slot)) -> B {
+    async fn open<B: Bus>(&mut self, open: &impl AsyncFn(Timestamp) -> (B, BusSlot)) -> B {
         let (bus, slot) = open(self.now()).await;
         self.slot = slot;
         bus
@@ -254,7 +254,7 @@ impl Stage {
     async fn what_was_acknowledged_outlives_the_bus<B: Bus>(
         &mut self,
         bus: B,
-        open: &impl AsyncFn(Timestamp) -> (B, Slot),
+        open: &impl AsyncFn(Timestamp) -> (B, BusSlot),
     ) -> B {
         let (kept, forgotten, anew) = (self.trace(), self.trace(), self.trace());
         let subscription = subscribe(&bus, kept);

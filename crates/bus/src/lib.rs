@@ -23,12 +23,12 @@ mod writer;
 use std::{future::Future, sync::Arc};
 
 use bytes::Bytes;
-use model::{Fault, Faulty, Project, Slot, Timestamp, TraceId};
+use model::{BusSlot, Fault, Faulty, Project, Timestamp, TraceId};
 use thiserror::Error;
 
 pub use hints::{Hints, Subject};
 pub use local::{Counts, Local, OpenError, Options};
-pub use nats::{Login, Nats, NatsError, NatsOptions, STREAM_SLOTS, StreamLimits};
+pub use nats::{Login, Nats, NatsError, NatsMember, NatsOptions, STREAM_SLOTS, StreamLimits};
 pub use replay::ReplaySummary;
 pub use seal::SealKeys;
 pub use spans::{Limits, Subscription};
@@ -105,7 +105,7 @@ pub trait Next: Send {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Channel {
     /// The slot of the worker that reads them first. A bus of a single process does not use it.
-    pub slot: Slot,
+    pub slot: BusSlot,
     /// The trace.
     pub trace: TraceId,
 }

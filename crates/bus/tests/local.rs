@@ -14,7 +14,7 @@ use bus::{
     conformance,
 };
 use bytes::Bytes;
-use model::{Project, Slot, Timestamp, TraceId};
+use model::{BusSlot, Project, Timestamp, TraceId};
 
 const NOW: u64 = 1_800_000_000;
 
@@ -53,7 +53,7 @@ fn at(secs: u64) -> Timestamp {
 fn channel(number: u32) -> Channel {
     let mut id = [7; 16];
     id[..4].copy_from_slice(&number.to_be_bytes());
-    Channel { slot: Slot::default(), trace: TraceId::from_bytes(id).expect("not all zero") }
+    Channel { slot: BusSlot::default(), trace: TraceId::from_bytes(id).expect("not all zero") }
 }
 
 fn batch(number: u32, bytes: Vec<u8>) -> Batch {
@@ -107,7 +107,7 @@ async fn the_local_bus_is_a_bus() {
     };
     conformance::conforms(facts, async |now| {
         let options = options(directory.path(), LIMITS, 1);
-        (Local::open(options, now).expect("the directory is there"), Slot::default())
+        (Local::open(options, now).expect("the directory is there"), BusSlot::default())
     })
     .await;
 }

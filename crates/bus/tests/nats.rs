@@ -17,11 +17,11 @@ use std::{
 };
 
 use bus::{
-    Batch, Bus, Channel, Doubt, Limits, Login, Nats, NatsOptions, Next, PublishError, SealKeys,
-    StreamLimits, conformance,
+    Batch, Bus, Channel, Doubt, Limits, Login, Nats, NatsMember, NatsOptions, Next, PublishError,
+    SealKeys, StreamLimits, conformance,
 };
 use bytes::Bytes;
-use model::{Project, Slot, Timestamp, TraceId};
+use model::{BusSlot, Project, Timestamp, TraceId};
 use tempfile::TempDir;
 
 const LIMITS: Limits = Limits {
@@ -70,8 +70,8 @@ impl NatsServer {
         }
     }
 
-    fn options(&self, slot: u16) -> NatsOptions {
-        options(format!("nats://127.0.0.1:{}", self.port), slot)
+    fn options(&self) -> NatsOptions {
+        options(format!("nats://127.0.0.1:{}", self.port))
     }
 }
 
@@ -123,32 +123,43 @@ fn free_port() -> u16 {
     }
 }
 
-fn options(server: String, slot: u16) -> NatsOptions {
+fn member(slot: u16) -> NatsMember {
     static OPENED: AtomicU64 = AtomicU64::new(1);
     // No salt is used twice, and no number of a publisher.
     let number = OPENED.fetch_add(1, Ordering::Relaxed);
-    NatsOptions {
-        servers: vec![server],
-        login: Login::Anonymous,
-        ca: None,
-        prefix: "qt".to_owned(),
-        slot: Slot(slot),
-        limits: LIMITS,
-        stream: STREAM,
-        is_synced: false,
+    NatsMember {
+        slot: BusSlot(slot),
         keys: SealKeys::new([1; 32], Vec::new(), u128::from(number).to_be_bytes()),
         publisher: number.to_be_bytes(),
     }
 }
 
+fn options(server: String) -> NatsOptions {
+    NatsOptions {
+        servers: vec![server],
+        login: Login::Anonymous,
+        ca: None,
+        prefix: "qt".to_owned(),
+        limits: LIMITS,
+        stream: STREAM,
+        is_synced: false,
+    }
+}
+
 async fn open(server: &NatsServer, slot: u16) -> Nats {
-    Nats::open(server.options(slot)).await.expect("NATS is there")
+    open_with(server.options(), slot).await
+}
+
+async fn open_with(options: NatsOptions, slot: u16) -> Nats {
+    let bus = Nats::new(options);
+    bus.join(member(slot)).await.expect("NATS is there");
+    bus
 }
 
 fn channel(slot: u16, number: u32) -> Channel {
     let mut id = [7; 16];
     id[..4].copy_from_slice(&number.to_be_bytes());
-    Channel { slot: Slot(slot), trace: TraceId::from_bytes(id).expect("not all zero") }
+    Channel { slot: BusSlot(slot), trace: TraceId::from_bytes(id).expect("not all zero") }
 }
 
 fn now() -> Timestamp {
@@ -178,7 +189,7 @@ async fn the_bus_over_nats_is_a_bus() {
     let slots = AtomicU16::new(0);
     conformance::conforms(facts, async |_| {
         let slot = slots.fetch_add(1, Ordering::Relaxed);
-        (open(&server, slot).await, Slot(slot))
+        (open(&server, slot).await, BusSlot(slot))
     })
     .await;
 }
@@ -223,9 +234,8 @@ async fn a_large_batch_travels_in_chunks() {
         project_bytes_max: 64 << 20,
         ..LIMITS
     };
-    let options = |slot| NatsOptions { limits, ..server.options(slot) };
-    let worker = Nats::open(options(1)).await.expect("there");
-    let ingest = Nats::open(options(2)).await.expect("there");
+    let options = || NatsOptions { limits, ..server.options() };
+    let (worker, ingest) = (open_with(options(), 1).await, open_with(options(), 2).await);
     let channel = channel(1, 1);
     let mut subscription = worker.subscribe(channel, &Project::default());
     worker.expect(channel);

@@ -53,7 +53,7 @@ pub use queue::QueuedRuns;
 pub use run::{IdempotencyKey, NewRun, RunAcceptance, RunVars, Starter, State, StoredRun};
 pub use secret::SecretKeys;
 pub use secret_output::SecretValues;
-pub use server::{KeyConflict, NewServer, OtherServer, Side};
+pub use server::{BusMember, Entry, KeyConflict, NewServer, OtherServer, Side};
 pub use session::SessionPage;
 pub use suite_run::{
     NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteLease, SuiteOutcome, SuiteStep,

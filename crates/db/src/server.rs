@@ -3,8 +3,9 @@
 //! A row is written before its server receives spans, and counts until two heartbeats after the last one. So a reader of the rows
 //! after a run was settled finds every server that may have received a span of it.
 
-use std::time::Duration;
+use std::{collections::BTreeSet, time::Duration};
 
+use model::BusSlot;
 use uuid::Uuid;
 
 use crate::{Db, DbError};
@@ -32,6 +33,30 @@ pub struct NewServer {
     pub minting_key: String,
     /// The fingerprints of all keys by which it recognizes trace ids.
     pub known_keys: Vec<String>,
+    /// The bus on which it shares spans with others, if there is one.
+    pub bus: Option<BusMember>,
+}
+
+/// The part of a server on a bus that servers share.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct BusMember {
+    /// The name of the bus.
+    pub bus: String,
+    /// Its slot; none to get a free one.
+    pub slot: Option<BusSlot>,
+    /// The number of slots, in groups of this size: a group is a stream of the bus.
+    pub slots: (u16, u16),
+}
+
+/// The result of writing a server's row.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Entry {
+    /// The row is written; with the slot of the server, if it shares a bus.
+    Entered(Option<BusSlot>),
+    /// A present server and this one do not know each other's keys: nothing is written.
+    KeyConflict(KeyConflict),
+    /// Other servers have all slots: nothing is written.
+    NoSlot,
 }
 
 /// A conflict of two servers: one generates trace ids that the other does not recognize.
@@ -61,46 +86,58 @@ pub struct OtherServer {
     pub name: String,
     /// How long ago its row expired; zero while it counts.
     pub gone_for: Duration,
+    /// The bus on which it shares spans with others, if there is one.
+    pub bus: Option<String>,
 }
 
 impl Db {
-    /// Writes a server's row, and replaces the row that the same server had before; it counts for `counts_for` from now on. If a
-    /// present server and this one do not know each other's keys, it writes nothing and returns the conflict.
+    /// Writes a server's row, and replaces the row that the same server had before; it counts for `counts_for` from now on.
     pub async fn enter_server(
         &self,
         server: &NewServer,
         counts_for: Duration,
-    ) -> Result<Option<KeyConflict>, DbError> {
+    ) -> Result<Entry, DbError> {
         let entered = async {
             let mut transaction = self.begin().await?;
             sqlx::query!("select pg_advisory_xact_lock($1)", ENTER_LOCK)
                 .execute(&mut *transaction)
                 .await?;
             let present = sqlx::query!(
-                "select name, minting_key, known_keys from servers
+                "select name, minting_key, known_keys, bus, slot from servers
                  where id <> $1 and process <> $2 and counts_until > clock_timestamp() order by started_at",
                 Uuid::from_bytes(server.id),
                 Uuid::from_bytes(server.process),
             )
             .fetch_all(&mut *transaction)
             .await?;
+            let taken = |name: &str| {
+                let on_bus = present.iter().filter(|row| row.bus.as_deref() == Some(name));
+                on_bus.filter_map(|row| u16::try_from(row.slot?).ok()).collect()
+            };
+            let slot = server.bus.as_ref().map(|member| free_slot(member, &taken(&member.bus)));
             let conflict = present
                 .into_iter()
                 .find_map(|row| conflict(server, (row.name, row.minting_key, &row.known_keys)));
-            if conflict.is_some() {
+            let refusal = match (conflict, slot) {
+                (Some(conflict), _) => Some(Entry::KeyConflict(conflict)),
+                (None, Some(None)) => Some(Entry::NoSlot),
+                (None, _) => None,
+            };
+            if let Some(refusal) = refusal {
                 // At once: other servers wait for the lock.
                 transaction.rollback().await?;
-                return Ok(conflict);
+                return Ok(refusal);
             }
+            let slot = slot.flatten();
             sqlx::query!(
                 "delete from servers where counts_until < clock_timestamp() - make_interval(secs => $1)",
                 KEEP_S
             )
             .execute(&mut *transaction)
             .await?;
-            write(&mut transaction, server, counts_for).await?;
+            write(&mut transaction, server, slot, counts_for).await?;
             transaction.commit().await?;
-            Ok(None)
+            Ok(Entry::Entered(slot))
         };
         entered.await.map_err(|error| self.error(error))
     }
@@ -146,7 +183,7 @@ impl Db {
         servers_max: u32,
     ) -> Result<Vec<OtherServer>, DbError> {
         let rows = sqlx::query!(
-            r#"select name, extract(epoch from clock_timestamp() - counts_until)::float8 as "gone_s!"
+            r#"select name, bus, extract(epoch from clock_timestamp() - counts_until)::float8 as "gone_s!"
                from servers where process <> $1 and 'ingest' = any (roles)
                order by counts_until desc, id limit $2"#,
             Uuid::from_bytes(process),
@@ -157,26 +194,29 @@ impl Db {
         .map_err(|error| self.error(error))?;
         // A negative duration means that the row still counts.
         let gone_for = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
-        let other = |name, gone_s| OtherServer { name, gone_for: gone_for(gone_s) };
-        Ok(rows.into_iter().map(|row| other(row.name, row.gone_s)).collect())
+        let rows = rows.into_iter();
+        Ok(rows
+            .map(|row| OtherServer { name: row.name, gone_for: gone_for(row.gone_s), bus: row.bus })
+            .collect())
     }
 }
 
 async fn write(
     connection: &mut sqlx::PgConnection,
     server: &NewServer,
+    slot: Option<BusSlot>,
     counts_for: Duration,
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "insert into servers
-             (id, process, name, roles, version, minting_key, known_keys, started_at, heartbeat_at, counts_until)
+             (id, process, name, roles, version, minting_key, known_keys, started_at, heartbeat_at, counts_until, bus, slot)
          values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp(), clock_timestamp(),
-             clock_timestamp() + make_interval(secs => $8))
+             clock_timestamp() + make_interval(secs => $8), $9, $10)
          on conflict (id) do update set
              process = excluded.process, name = excluded.name, roles = excluded.roles, version = excluded.version,
              minting_key = excluded.minting_key, known_keys = excluded.known_keys,
              started_at = excluded.started_at, heartbeat_at = excluded.heartbeat_at,
-             counts_until = excluded.counts_until",
+             counts_until = excluded.counts_until, bus = excluded.bus, slot = excluded.slot",
         Uuid::from_bytes(server.id),
         Uuid::from_bytes(server.process),
         server.name,
@@ -185,10 +225,24 @@ async fn write(
         server.minting_key,
         &server.known_keys,
         counts_for.as_secs_f64(),
+        server.bus.as_ref().map(|member| &member.bus),
+        slot.map(|slot| i32::from(slot.0)),
     )
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// Returns the slot of a server: the one that it has, else the first free one in the group with the fewest servers.
+fn free_slot(member: &BusMember, taken: &BTreeSet<u16>) -> Option<BusSlot> {
+    if member.slot.is_some() {
+        // Another server may have got it meanwhile. Then both read the spans of both, and each discards those of the other.
+        return member.slot;
+    }
+    let (slots, group) = member.slots;
+    let in_group = |slot: u16| taken.iter().filter(|it| **it / group == slot / group).count();
+    let free = (0..slots).filter(|slot| !taken.contains(slot));
+    free.min_by_key(|slot| (in_group(*slot), *slot)).map(BusSlot)
 }
 
 /// Returns the conflict that keeps a server from registering beside a present one.
@@ -205,4 +259,27 @@ fn conflict(
         return Some(conflict(&entering.minting_key, Side::Present));
     }
     (!entering.known_keys.contains(&minting)).then(|| conflict(&minting, Side::Entering))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{BusMember, free_slot};
+    use model::BusSlot;
+
+    #[test]
+    fn slots_are_spread_over_streams_and_end() {
+        let member = |slot| BusMember { bus: "nats".to_owned(), slot, slots: (6, 3) };
+        let mut taken = std::collections::BTreeSet::new();
+        let mut order = Vec::new();
+        while let Some(BusSlot(slot)) = free_slot(&member(None), &taken) {
+            order.push(slot);
+            taken.insert(slot);
+        }
+        assert_eq!(order, [0, 3, 1, 4, 2, 5]);
+        assert_eq!(
+            free_slot(&member(Some(BusSlot(2))), &taken),
+            Some(BusSlot(2)),
+            "it keeps its own"
+        );
+    }
 }

@@ -50,6 +50,6 @@ pub use store::{SpanDetail, StoreConfig};
 pub use text_mut::TextMut;
 pub use time::Timestamp;
 pub use trace::Trace;
-pub use trace_id::{InvalidKey, Key, KeyRing, Slot};
+pub use trace_id::{BusSlot, InvalidKey, Key, KeyRing};
 pub use verdict::Verdict;
 pub use world::World;

@@ -32,7 +32,7 @@ const PROJECT_AT: usize = TAG + EPOCH;
 
 /// The number of a worker that reads spans: an id that the worker mints carries it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Slot(pub u16);
+pub struct BusSlot(pub u16);
 
 /// A deployment's 128-bit key. It prints as `***`.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -121,7 +121,7 @@ impl KeyRing {
     /// Mints an id that carries the slot of a worker. The worker MUST NOT use the same `unique` bytes twice within a second.
     pub fn mint_for(
         &self,
-        slot: Slot,
+        slot: BusSlot,
         project: &Project,
         now: Timestamp,
         unique: [u8; RANDOM - SLOT],
@@ -133,13 +133,13 @@ impl KeyRing {
     }
 
     /// Returns the slot in an id that one of these keys minted; of an id that was minted without one, any slot.
-    pub fn slot(&self, id: &TraceId) -> Option<Slot> {
+    pub fn slot(&self, id: &TraceId) -> Option<BusSlot> {
         let bytes = id.as_bytes();
         let key = self.keys().find(|key| key.has_minted(bytes))?;
         let epoch = bytes[TAG..].first_chunk()?;
         let (masked, unique) = bytes[RANDOM_AT..].split_first_chunk::<SLOT>()?;
         let mask = key.mask(*epoch, *unique.first_chunk()?);
-        Some(Slot(u16::from_be_bytes(*masked) ^ u16::from_be_bytes(mask)))
+        Some(BusSlot(u16::from_be_bytes(*masked) ^ u16::from_be_bytes(mask)))
     }
 
     /// Returns when `id` was minted, in epoch seconds, if one of these keys minted it.
@@ -188,7 +188,7 @@ impl fmt::Debug for Key {
 mod tests {
     use proptest::prelude::{any, prop_assert, prop_assert_eq, proptest};
 
-    use super::{Key, KeyRing, Slot};
+    use super::{BusSlot, Key, KeyRing};
     use crate::{Project, Timestamp, TraceId};
 
     fn ring(first: u8, others: &[u8]) -> KeyRing {
@@ -236,13 +236,13 @@ mod tests {
         let mut counts = [0_u32; 256];
         for number in 0..4096_u32 {
             let [_, a, b, c] = number.to_be_bytes();
-            let id = one.mint_for(Slot(7), &project, Timestamp::from_nanos(0), [a, b, c]);
-            assert_eq!((one.slot(&id), other.slot(&id)), (Some(Slot(7)), Some(Slot(7))));
+            let id = one.mint_for(BusSlot(7), &project, Timestamp::from_nanos(0), [a, b, c]);
+            assert_eq!((one.slot(&id), other.slot(&id)), (Some(BusSlot(7)), Some(BusSlot(7))));
             assert!(one.is_of(&project, &id));
             counts[usize::from(id.as_bytes()[11])] += 1;
         }
         assert!(counts.iter().all(|count| (1..64).contains(count)), "16 are expected of each");
-        let id = ring(3, &[]).mint_for(Slot(7), &project, Timestamp::from_nanos(0), [1; 3]);
+        let id = ring(3, &[]).mint_for(BusSlot(7), &project, Timestamp::from_nanos(0), [1; 3]);
         assert_eq!(one.slot(&id), None, "a foreign id has none");
         let without = one.mint(&project, Timestamp::from_nanos(0), [3; 5]);
         assert!(one.slot(&without).is_some(), "and one without a slot has any");
@@ -262,7 +262,7 @@ mod tests {
         ) {
             let ring = ring(5, &[]);
             let project = Project::default();
-            let slot = Slot(u16::from_be_bytes([random[0], random[1]]));
+            let slot = BusSlot(u16::from_be_bytes([random[0], random[1]]));
             let [.., a, b, c] = random;
             let carrier = ring.mint_for(slot, &project, Timestamp::from_nanos(secs * 1_000_000_000), [a, b, c]);
             prop_assert_eq!(ring.slot(&carrier), Some(slot));

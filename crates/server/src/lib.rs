@@ -99,16 +99,16 @@ pub async fn start(
     let (db, calm_db) = database::pools(&config, world, &work)?;
     let (triggers, stores, pool) = (strangers(&config), stores(&config), pool(&work));
     let (access, proxies, gate) = access(&config, &calm_db, world);
-    let Config { telemetry: exporters, listen, workers, ids, retention, limits, .. } = config;
+    let Config { telemetry: exporters, listen, workers, ids, retention, limits, nats, .. } = config;
     // The external trace ids that runs wait for.
     let interests = Interests::default();
     // Ingest: from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this server.
     let (bus, identity) = spans.open_bus(world).await?;
-    let (bus, peers) = (Arc::new(bus), Peers::new(identity, world));
+    let (bus, peers) = (Arc::new(bus), Peers::new(identity, shared_bus(&nats), world));
     // The database: migrated, with the key with which all replicas mint trace ids.
-    let seen = (interests.clone(), peers.clone());
+    let seen = (interests.clone(), peers.clone(), Arc::clone(&bus));
     let opening = DbStartup::new(db.clone(), ids.keys, seen, world).with(provided, retention);
-    let ingest = opening.ingest(Arc::clone(&bus));
+    let ingest = opening.ingest();
     let (unread, logs) = (Arc::clone(&ingest.unread), Arc::clone(&ingest.logs));
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on(listen, &receiver, (&exporters, &peers))?;
@@ -167,6 +167,11 @@ pub async fn start(
     tasks.spawn_on(opening.clone().then(working, stop.clone()), &work);
     let dbs = [db, calm_db];
     Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, keeping, dbs })
+}
+
+/// Returns the name of the bus that servers share, and its number of streams.
+fn shared_bus(nats: &Option<config::Nats>) -> Option<(String, u16)> {
+    nats.as_ref().map(|nats| (format!("nats:{}", nats.prefix), nats.streams))
 }
 
 /// Returns the endpoint to which a Collector sends to reach this server. If the server listens on all addresses, only its

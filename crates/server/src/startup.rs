@@ -10,7 +10,6 @@ use std::{
     time::Duration,
 };
 
-use bus::Local;
 use db::{Db, DbError, PartitionPeriod};
 use model::{Fault, Faulty, Key, KeyRing, World};
 use tokio::{
@@ -27,7 +26,7 @@ use crate::{
         peers::Peers,
         provision::{self, ProvisionedDocument},
     },
-    ingest::{Ingest, interests::Interests},
+    ingest::{Ingest, interests::Interests, span_bus::SpanBus},
     telemetry::export::Telemetry,
 };
 
@@ -52,6 +51,8 @@ pub(crate) struct DbStartup {
     interests: Interests,
     /// Entered before the keys are known, for the same reason.
     peers: Peers,
+    /// Joined before the keys are known, for the same reason.
+    bus: Arc<SpanBus>,
     /// The provisioned documents, applied whenever the database is opened.
     provided: Arc<Option<Vec<ProvisionedDocument>>>,
     /// The period of the tables of runs.
@@ -67,7 +68,7 @@ impl DbStartup {
     pub(crate) fn new(
         db: Db,
         ids: Vec<Key>,
-        (interests, peers): (Interests, Peers),
+        (interests, peers, bus): (Interests, Peers, Arc<SpanBus>),
         world: World,
     ) -> Self {
         let reason = watch::Sender::new(Some("the database is being opened".to_owned()));
@@ -83,6 +84,7 @@ impl DbStartup {
             login_keys,
             interests,
             peers,
+            bus,
             provided,
             partition,
             reason,
@@ -109,8 +111,8 @@ impl DbStartup {
     }
 
     /// Returns the sink that accepts spans once the database is open.
-    pub(crate) fn ingest(&self, bus: Arc<Local>) -> Ingest {
-        let (unread, logs) = (Arc::default(), Arc::default());
+    pub(crate) fn ingest(&self) -> Ingest {
+        let (unread, logs, bus) = (Arc::default(), Arc::default(), Arc::clone(&self.bus));
         let (keys, interests, peers) = (self.keys(), self.interests.clone(), self.peers.clone());
         Ingest { bus, keys, interests, peers, world: self.world, unread, logs }
     }
@@ -195,9 +197,12 @@ impl DbStartup {
         self.db.upkeep(self.world.now(), keep).await?;
         let stored = self.db.id_key(Key::from_bytes(self.world.random())).await?;
         let ids: Vec<Key> = self.ids.iter().copied().chain([stored]).collect();
-        let conflict = self.peers.enter(&self.db, &ids).await?;
-        if conflict.is_some() {
-            return Ok(conflict);
+        let slot = match self.peers.enter(&self.db, &ids).await? {
+            Ok(slot) => slot,
+            Err(conflict) => return Ok(Some(conflict)),
+        };
+        if let Err(refused) = self.bus.join(slot, &ids, self.world).await {
+            return Ok(Some(refused.to_string()));
         }
         if let Some(provided) = &*self.provided {
             provision::apply(&self.db, provided.clone(), self.world.now()).await?;

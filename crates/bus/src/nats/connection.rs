@@ -158,9 +158,12 @@ impl Connection {
         payload: Bytes,
     ) -> Result<impl Future<Output = Result<(), StoreError>> + use<>, StoreError> {
         let message = PublishMessage::build().payload(payload);
-        let acknowledged =
-            self.context.send_publish(subject.to_owned(), message).await.map_err(store_error)?;
-        Ok(async move { acknowledged.await.map(drop).map_err(store_error) })
+        let acknowledged = self
+            .context
+            .send_publish(subject.to_owned(), message)
+            .await
+            .map_err(|error| store_error(&error))?;
+        Ok(async move { acknowledged.await.map(drop).map_err(|error| store_error(&error)) })
     }
 
     /// Stores a message.
@@ -169,8 +172,8 @@ impl Connection {
     }
 }
 
-fn store_error(error: jetstream::context::PublishError) -> StoreError {
-    let code = std::error::Error::source(&error)
+fn store_error(error: &jetstream::context::PublishError) -> StoreError {
+    let code = std::error::Error::source(error)
         .and_then(|source| source.downcast_ref::<jetstream::Error>())
         .map(jetstream::Error::error_code);
     match (error.kind(), code) {

@@ -16,7 +16,7 @@ use async_nats::jetstream::{
     consumer::{AckPolicy, DeliverPolicy, push},
 };
 use futures_core::Stream;
-use model::{Slot, Timestamp, TraceId};
+use model::{BusSlot, Timestamp, TraceId};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep, sleep_until, timeout},
@@ -57,7 +57,7 @@ type Reply = oneshot::Sender<Result<(), Doubt>>;
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scope {
     /// All new messages to a slot.
-    Slot(Slot),
+    Slot(BusSlot),
     /// All messages of a trace that began at a time.
     Trace(Channel, Timestamp),
 }
@@ -96,11 +96,13 @@ struct MarkerInFlight {
     reopen_at: Instant,
     /// When those who wait get a doubt.
     ends_at: Instant,
-    stored: Option<Pin<Box<dyn Future<Output = Result<(), String>> + Send>>>,
+    stored: Option<Pending<Result<(), String>>>,
     refusal: Option<String>,
 }
 
 type Messages = push::Messages;
+
+type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
 impl Feed {
     /// Creates a feed, and returns its task, and what completes when its reader is open.
@@ -230,7 +232,7 @@ impl FeedTask {
         }
     }
 
-    fn slot(&self) -> Slot {
+    fn slot(&self) -> BusSlot {
         match self.scope {
             Scope::Slot(slot) | Scope::Trace(Channel { slot, .. }, _) => slot,
         }
@@ -411,7 +413,7 @@ async fn next(messages: &mut Messages) -> Option<Message> {
     next.and_then(Result::ok)
 }
 
-async fn maybe<T>(future: Option<&mut Pin<Box<dyn Future<Output = T> + Send>>>) -> T {
+async fn maybe<T>(future: Option<&mut Pending<T>>) -> T {
     match future {
         Some(future) => future.await,
         None => pending().await,

@@ -1,11 +1,15 @@
 //! Hints over NATS: a hint of this process reaches its own listeners at once, and all others by a plain message.
 
-use std::sync::Arc;
+use std::{
+    future::poll_fn,
+    pin::Pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use async_nats::Client;
 use bytes::Bytes;
 use futures_core::Stream;
-use std::{future::poll_fn, pin::Pin, time::Duration};
 use tokio::{sync::mpsc, time::sleep};
 
 use super::{connection::Connection, wire::Publisher};
@@ -20,29 +24,39 @@ const PAUSE: Duration = Duration::from_millis(100);
 #[derive(Debug)]
 pub(super) struct NatsHints {
     local: Sender,
-    unsent: mpsc::Sender<Subject>,
+    /// None until the process takes part.
+    unsent: OnceLock<mpsc::Sender<Subject>>,
+}
+
+impl Default for NatsHints {
+    fn default() -> Self {
+        Self { local: Sender::new(), unsent: OnceLock::new() }
+    }
 }
 
 impl NatsHints {
-    /// Creates the hints of a process, and returns the task that exchanges them with others.
-    pub(super) fn new(connection: &Arc<Connection>) -> (Self, impl Future<Output = ()> + use<>) {
+    /// Returns the task that exchanges hints with other processes.
+    pub(super) fn exchange(
+        &self,
+        connection: &Arc<Connection>,
+    ) -> impl Future<Output = ()> + use<> {
         let (unsent, receiver) = mpsc::channel(UNSENT_MAX);
-        let local = Sender::new();
+        // It is set once.
+        let _known = self.unsent.set(unsent);
         let (client, publisher) = (connection.client.clone(), connection.publisher);
         let subject = format!("{}.notify", connection.prefix);
-        let others = local.clone();
-        let exchange = async move {
+        let others = self.local.clone();
+        async move {
             tokio::join!(
                 send(&client, &subject, publisher, receiver),
                 listen(&client, &subject, publisher, &others)
             );
-        };
-        (Self { local, unsent }, exchange)
+        }
     }
 
     pub(super) fn send(&self, subject: Subject) {
         // A hint that does not fit costs its reader a poll.
-        self.unsent.try_send(subject.clone()).ok();
+        self.unsent.get().map(|unsent| unsent.try_send(subject.clone()).ok());
         self.local.send(subject);
     }
 

@@ -15,12 +15,12 @@ mod wire;
 use std::{
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use async_nats::{ConnectError, ConnectErrorKind, ConnectOptions};
-use model::{Fault, Faulty, Project, Secret, Slot, Timestamp};
+use model::{BusSlot, Fault, Faulty, Project, Secret, Timestamp};
 use thiserror::Error;
 use tokio::{
     sync::oneshot,
@@ -53,14 +53,19 @@ pub struct NatsOptions {
     pub ca: Option<PathBuf>,
     /// The beginning of all subjects and the names of all streams.
     pub prefix: String,
-    /// The slot of this process.
-    pub slot: Slot,
     /// The upper bounds of the spans in memory.
     pub limits: Limits,
     /// The upper bounds of a stream.
     pub stream: StreamLimits,
     /// Whether NATS writes to disk before it acknowledges.
     pub is_synced: bool,
+}
+
+/// What a process needs to take part: it is known only from a database.
+#[derive(Clone, Debug)]
+pub struct NatsMember {
+    /// The slot of this process.
+    pub slot: BusSlot,
     /// The keys under which spans are sealed.
     pub keys: SealKeys,
     /// A random number that no other process has.
@@ -79,7 +84,7 @@ pub struct StreamLimits {
 }
 
 /// How a process authenticates to NATS.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Login {
     /// Not at all.
     Anonymous,
@@ -126,11 +131,20 @@ impl Faulty for NatsError {
 /// A bus that shares spans and hints among processes, over NATS.
 #[derive(Debug)]
 pub struct Nats {
-    publishing: Arc<Publishing>,
+    options: NatsOptions,
+    spans: Spans,
     hints: NatsHints,
+    /// None until the process takes part.
+    membership: OnceLock<Membership>,
+}
+
+/// The part of this process.
+#[derive(Debug)]
+struct Membership {
+    publishing: Arc<Publishing>,
     keys: SealKeys,
     own: Feed,
-    slot: Slot,
+    slot: BusSlot,
     resumed: Mutex<ResumedTraces>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -139,39 +153,56 @@ pub struct Nats {
 type ResumedTraces = std::collections::HashMap<model::TraceId, (Feed, AbortHandle)>;
 
 impl Nats {
-    /// Opens the bus. It waits for NATS for a second, and then goes on without it; it fails where waiting does not help.
-    pub async fn open(options: NatsOptions) -> Result<Self, NatsError> {
-        let NatsOptions { prefix, slot, limits, stream, is_synced, keys, publisher, .. } = &options;
-        let client = connect(&options).await?;
-        let connection = Connection::new(client, prefix.clone(), *publisher, (*stream, *is_synced));
+    /// Creates a bus that refuses all spans until the process takes part.
+    pub fn new(options: NatsOptions) -> Self {
+        let spans = Spans::new(options.limits, TraceTable::default());
+        Self { options, spans, hints: NatsHints::default(), membership: OnceLock::new() }
+    }
+
+    /// Takes part, if the process does not yet. It waits for NATS for a second, and then goes on without it; it fails where
+    /// waiting does not help.
+    pub async fn join(&self, member: NatsMember) -> Result<(), NatsError> {
+        if self.membership.get().is_some() {
+            return Ok(());
+        }
+        let NatsOptions { prefix, stream, is_synced, .. } = &self.options;
+        let NatsMember { slot, keys, publisher } = member;
+        let client = connect(&self.options).await?;
+        let connection = Connection::new(client, prefix.clone(), publisher, (*stream, *is_synced));
         let connection = Arc::new(connection);
-        let spans = Spans::new(*limits, TraceTable::default());
+        let spans = self.spans.clone();
         let publishing = Arc::new(Publishing {
             connection: Arc::clone(&connection),
             spans: spans.clone(),
             sealer: Mutex::new(keys.sealer()),
             losses: Losses::default(),
         });
-        let (own, task, ready) = Feed::new(Scope::Slot(*slot), &connection, &spans, keys.opener());
-        let (hints, exchange) = NatsHints::new(&connection);
+        let (own, task, ready) = Feed::new(Scope::Slot(slot), &connection, &spans, keys.opener());
+        let exchange = self.hints.exchange(&connection);
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
         tasks.spawn(exchange);
         tasks.spawn(Arc::clone(&publishing).tell_losses());
         wait(ready).await;
         let (resumed, tasks) = (Mutex::default(), Mutex::new(tasks));
-        Ok(Self { publishing, hints, keys: options.keys, own, slot: options.slot, resumed, tasks })
+        // Two tries to take part at a time are one: the second one ends here.
+        let _first =
+            self.membership.set(Membership { publishing, keys, own, slot, resumed, tasks });
+        Ok(())
     }
 
-    /// Whether NATS can be reached.
+    /// Whether NATS can be reached; false before the process takes part.
     pub fn is_connected(&self) -> bool {
-        self.publishing.connection.is_connected()
+        self.membership.get().is_some_and(|it| it.publishing.connection.is_connected())
     }
 
-    fn spans(&self) -> &Spans {
-        &self.publishing.spans
+    /// Returns the slot of this process, once it takes part.
+    pub fn slot(&self) -> Option<BusSlot> {
+        self.membership.get().map(|membership| membership.slot)
     }
+}
 
+impl Membership {
     /// Returns the feed that reads a trace.
     fn feed(&self, channel: Channel) -> Feed {
         let resumed = self.resumed();
@@ -234,53 +265,64 @@ impl Bus for Nats {
     type Subscription = Subscription;
 
     async fn publish(&self, now: Timestamp, batches: Vec<Batch>) -> Result<(), PublishError> {
-        self.publishing.publish(now, batches).await
+        let Some(membership) = self.membership.get() else {
+            return Err(PublishError::Away { reason: "this server has no slot yet".to_owned() });
+        };
+        membership.publishing.publish(now, batches).await
     }
 
     fn subscribe(&self, channel: Channel, project: &Project) -> Subscription {
-        self.spans().subscribe(channel.trace, project)
+        self.spans.subscribe(channel.trace, project)
     }
 
     fn expect(&self, channel: Channel) {
-        if channel.slot == self.slot {
-            self.spans().expect(channel.trace, self.own.era().number);
+        let membership = self.membership.get();
+        if let Some(membership) = membership.filter(|it| it.slot == channel.slot) {
+            self.spans.expect(channel.trace, membership.own.era().number);
         }
     }
 
     fn resume(&self, channel: Channel, since: Timestamp) {
-        let connection = &self.publishing.connection;
-        let mut resumed = self.resumed();
+        let Some(membership) = self.membership.get() else { return };
+        let connection = &membership.publishing.connection;
+        let mut resumed = membership.resumed();
         if resumed.contains_key(&channel.trace) {
             return;
         }
         connection.resumed().insert(channel.trace);
         let scope = Scope::Trace(channel, since);
-        let (feed, task, _) = Feed::new(scope, connection, self.spans(), self.keys.opener());
-        let mut tasks = self.tasks.lock().unwrap_or_else(PoisonError::into_inner);
+        let (feed, task, _) = Feed::new(scope, connection, &self.spans, membership.keys.opener());
+        let mut tasks = membership.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         resumed.insert(channel.trace, (feed, tasks.spawn(task.run())));
     }
 
     async fn proved(&self, channel: Channel) -> Result<u64, Doubt> {
-        let feed = self.feed(channel);
+        let feed = self.membership.get().ok_or(Doubt::NotListened)?.feed(channel);
         feed.proved().await?;
-        self.spans().batches(channel.trace, &feed.era())
+        self.spans.batches(channel.trace, &feed.era())
     }
 
     fn doubt(&self, channel: Channel) -> Option<Doubt> {
-        self.spans().batches(channel.trace, &self.feed(channel).era()).err()
+        let Some(membership) = self.membership.get() else { return Some(Doubt::NotListened) };
+        self.spans.batches(channel.trace, &membership.feed(channel).era()).err()
     }
 
     fn lose(&self, now: Timestamp, channel: Channel) {
-        self.publishing.lose(now, channel);
+        // Before the process takes part it has accepted nothing, and no run depends on it.
+        if let Some(membership) = self.membership.get() {
+            membership.publishing.lose(now, channel);
+        }
     }
 
     fn forget(&self, channel: Channel) {
-        if let Some((_, task)) = self.resumed().remove(&channel.trace) {
+        if let Some(membership) = self.membership.get()
+            && let Some((_, task)) = membership.resumed().remove(&channel.trace)
+        {
             task.abort();
-            self.publishing.connection.resumed().remove(&channel.trace);
+            membership.publishing.connection.resumed().remove(&channel.trace);
         }
-        self.spans().forget(channel.trace);
+        self.spans.forget(channel.trace);
     }
 
     fn hint(&self, subject: Subject) {

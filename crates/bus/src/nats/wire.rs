@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use model::{Project, Slot, Timestamp, TraceId};
+use model::{BusSlot, Project, Timestamp, TraceId};
 
 use crate::Channel;
 
@@ -25,7 +25,7 @@ pub(super) struct StreamNumber(u16);
 
 impl StreamNumber {
     /// Returns the stream of a slot. It depends on nothing else: more streams change no address.
-    pub(super) fn of(slot: Slot) -> Self {
+    pub(super) fn of(slot: BusSlot) -> Self {
         Self(slot.0 / STREAM_SLOTS)
     }
 
@@ -51,16 +51,16 @@ pub(super) fn subject(prefix: &str, channel: Channel) -> String {
 }
 
 /// Returns the subject of the markers of a slot.
-pub(super) fn markers(prefix: &str, slot: Slot) -> String {
+pub(super) fn markers(prefix: &str, slot: BusSlot) -> String {
     format!("{}.{MARKERS}", slot_subject(prefix, slot))
 }
 
 /// Returns the subjects of all traces and markers of a slot.
-pub(super) fn subjects(prefix: &str, slot: Slot) -> String {
+pub(super) fn subjects(prefix: &str, slot: BusSlot) -> String {
     format!("{}.>", slot_subject(prefix, slot))
 }
 
-fn slot_subject(prefix: &str, slot: Slot) -> String {
+fn slot_subject(prefix: &str, slot: BusSlot) -> String {
     format!("{prefix}.spans.{}.{}", StreamNumber::of(slot).0, slot.0)
 }
 
@@ -209,7 +209,7 @@ impl fmt::Display for StreamNumber {
 
 #[cfg(test)]
 mod tests {
-    use model::{Project, Slot, Timestamp, TraceId};
+    use model::{BusSlot, Project, Timestamp, TraceId};
 
     use super::{
         CHUNK_BYTES, Chunk, Head, Publisher, StreamNumber, markers, read_projects, subject,
@@ -220,15 +220,15 @@ mod tests {
     #[test]
     fn a_slot_has_its_stream_and_a_trace_its_subject() {
         let trace = TraceId::from_bytes([0xab; 16]).expect("not all zero");
-        let channel = Channel { slot: Slot(33), trace };
+        let channel = Channel { slot: BusSlot(33), trace };
         let subject = subject("qt", channel);
         assert_eq!(subject, "qt.spans.1.33.abababababababababababababababab");
         assert_eq!(trace_of(&subject), Some(trace));
-        assert_eq!(trace_of(&markers("qt", Slot(33))), None);
-        assert_eq!(subjects("qt", Slot(31)), "qt.spans.0.31.>");
-        assert_eq!(StreamNumber::of(Slot(64)).name("qt"), "QT_SPANS_2");
-        assert_eq!(StreamNumber::of(Slot(64)).subjects("qt"), "qt.spans.2.>");
-        assert_eq!(StreamNumber::of(Slot(64)).all("qt"), "qt.spans.2.all");
+        assert_eq!(trace_of(&markers("qt", BusSlot(33))), None);
+        assert_eq!(subjects("qt", BusSlot(31)), "qt.spans.0.31.>");
+        assert_eq!(StreamNumber::of(BusSlot(64)).name("qt"), "QT_SPANS_2");
+        assert_eq!(StreamNumber::of(BusSlot(64)).subjects("qt"), "qt.spans.2.>");
+        assert_eq!(StreamNumber::of(BusSlot(64)).all("qt"), "qt.spans.2.all");
     }
 
     #[test]

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use db::{Db, KeyConflict, NewServer, OtherServer, Side};
+use db::{BusMember, Db, Entry, KeyConflict, NewServer, OtherServer, Side};
+
+use model::BusSlot;
 
 use crate::scratch;
 
@@ -19,11 +21,13 @@ fn server(number: u8, minting: &str, known: &[&str]) -> NewServer {
         version: "0.0.0".to_owned(),
         minting_key: minting.to_owned(),
         known_keys: known.iter().map(|key| (*key).to_owned()).collect(),
+        bus: None,
     }
 }
 
 async fn enter(db: &Db, server: &NewServer) {
-    assert_eq!(db.enter_server(server, COUNTS_FOR).await.expect("asked"), None);
+    let entry = db.enter_server(server, COUNTS_FOR).await.expect("asked");
+    assert_eq!(entry, Entry::Entered(None));
 }
 
 /// Returns the other servers that count, and those that did.
@@ -86,13 +90,14 @@ fn a_row_that_was_not_renewed_is_over() {
     scratch::with(|scratch| async move {
         let db = &scratch.db;
         let (one, two) = (server(1, "a", &["a"]), server(2, "b", &["b"]));
-        assert_eq!(db.enter_server(&one, OVER).await.expect("asked"), None);
+        assert_eq!(db.enter_server(&one, OVER).await.expect("asked"), Entry::Entered(None));
         enter(db, &two).await;
         let seen = db.other_servers(two.process, 10).await.expect("asked");
         assert!(!seen[0].gone_for.is_zero(), "{seen:?}");
         assert!(!db.heartbeat(one.id, one.process, COUNTS_FOR).await.expect("asked"));
         // Meanwhile another server has registered, with other keys.
-        assert!(db.enter_server(&one, COUNTS_FOR).await.expect("asked").is_some());
+        let entry = db.enter_server(&one, COUNTS_FOR).await.expect("asked");
+        assert!(matches!(entry, Entry::KeyConflict(_)), "{entry:?}");
 
         // Long after any run that could need it, the row is deleted.
         let long_ago = "update servers set counts_until = counts_until - interval '8 days'";
@@ -105,16 +110,17 @@ fn a_row_that_was_not_renewed_is_over() {
 #[test]
 fn who_enters_has_keys_that_fit() {
     let conflict = |key: &str, unknown_to| {
-        Some(KeyConflict { server: "server-1".to_owned(), key: key.to_owned(), unknown_to })
+        let server = "server-1".to_owned();
+        Entry::KeyConflict(KeyConflict { server, key: key.to_owned(), unknown_to })
     };
     let cases = [
-        (("a", &["a"][..]), ("a", &["a"][..]), None),
+        (("a", &["a"][..]), ("a", &["a"][..]), Entry::Entered(None)),
         (("a", &["a"]), ("b", &["b"]), conflict("b", Side::Present)),
         (("a", &["a"]), ("b", &["b", "a"]), conflict("b", Side::Present)),
         (("a", &["a", "b"]), ("b", &["b"]), conflict("a", Side::Entering)),
-        (("a", &["a", "b"]), ("a", &["a"]), None),
-        (("a", &["a", "b"]), ("b", &["b", "a"]), None),
-        (("b", &["b", "a"]), ("b", &["b"]), None),
+        (("a", &["a", "b"]), ("a", &["a"]), Entry::Entered(None)),
+        (("a", &["a", "b"]), ("b", &["b", "a"]), Entry::Entered(None)),
+        (("b", &["b", "a"]), ("b", &["b"]), Entry::Entered(None)),
     ];
     scratch::with(|scratch| async move {
         let db = &scratch.db;
@@ -128,9 +134,36 @@ fn who_enters_has_keys_that_fit() {
             let found = db.enter_server(&new, COUNTS_FOR).await.expect("asked");
             assert_eq!(found, expected, "{new:?} beside {minting} {known:?}");
             let is_there = others(db, 1).await.0 == ["server-2"];
-            assert_eq!(is_there, expected.is_none(), "who does not fit has no row");
+            assert_eq!(is_there, expected == Entry::Entered(None), "who does not fit has no row");
             db.leave_server([101; 16]).await.expect("left");
             enter(db, &new).await;
         }
+    });
+}
+
+#[test]
+fn servers_on_one_bus_have_different_slots() {
+    scratch::with(|scratch| async move {
+        let db = &scratch.db;
+        let on = |number: u8, bus: &str, slot: Option<u16>| NewServer {
+            bus: Some(BusMember { bus: bus.to_owned(), slot: slot.map(BusSlot), slots: (2, 32) }),
+            ..server(number, "a", &["a"])
+        };
+        let cases = [
+            (on(1, "nats", None), Entry::Entered(Some(BusSlot(0)))),
+            (on(2, "nats", None), Entry::Entered(Some(BusSlot(1)))),
+            (on(3, "other", None), Entry::Entered(Some(BusSlot(0)))),
+            (on(4, "nats", None), Entry::NoSlot),
+            (on(1, "nats", Some(0)), Entry::Entered(Some(BusSlot(0)))),
+        ];
+        for (server, expected) in cases {
+            let entry = db.enter_server(&server, COUNTS_FOR).await.expect("asked");
+            assert_eq!(entry, expected, "{server:?}");
+        }
+        db.leave_server([101; 16]).await.expect("left");
+        let entry = db.enter_server(&on(4, "nats", None), COUNTS_FOR).await.expect("asked");
+        assert_eq!(entry, Entry::Entered(Some(BusSlot(0))), "of the server that left");
+        let buses: Vec<_> = db.other_servers([9; 16], 9).await.expect("asked");
+        assert!(buses.iter().any(|it| it.bus.as_deref() == Some("other")), "{buses:?}");
     });
 }

@@ -60,11 +60,10 @@ async fn ready(State(app): State<App>, parts: Parts) -> Response {
     }
 }
 
-/// Returns the error of a dependency that worked before: the span journal or the database.
+/// Returns the error of a dependency that worked before: the bus or the database.
 async fn broken(app: &App) -> Option<String> {
-    if let Some(error) = app.bus.counts().journal_error {
-        app.bus.try_journal();
-        return Some(format!("the journal of spans cannot be written: {error}"));
+    if let Some(why) = app.bus.broken() {
+        return Some(why);
     }
     match tokio::time::timeout(PING_MAX, app.calm_db.ping()).await {
         Ok(Ok(())) => None,

@@ -63,7 +63,18 @@ pub const KEYS: &[Key] = &[
     Key::new("secrets.keys", Kind::Secrets, "", "Keys `name:64 hexadecimal digits` that encrypt variable sets, responses until the verdict and spans on disk: the first encrypts, all decrypt."),
     Key::new("log.level", Kind::Words(&["trace", "debug", "info", "warn", "error"]), "info", "The least severe level that is said on stderr."),
     Key::new("log.format", Kind::Words(&["text", "json"]), "text", "`json` is an object a line, with the ids of trace and span."),
-    Key::new("nats.endpoint", Kind::Text, "", "Does not work yet, and is refused."),
+    Key::new("nats.endpoint", Kind::Text, "", "The nodes of the NATS over which servers share spans, such as `nats://nats-1:4222,nats://nats-2:4222`; with JetStream. Without it each server keeps the spans that it receives."),
+    Key::new("nats.user", Kind::Text, "", "How this server logs in to NATS: by a name, with `nats.password`."),
+    Key::new("nats.password", Kind::Secret, "", "The password of `nats.user`."),
+    Key::new("nats.nkey", Kind::Secret, "", "Or by the seed of an NKey."),
+    Key::new("nats.credentials", Kind::Text, "", "Or by a file with a JWT and the seed of an NKey."),
+    Key::new("nats.ca", Kind::Text, "", "A file with the authorities to trust for TLS, which is then required."),
+    Key::new("nats.prefix", Kind::Text, "qualitytrace", "The beginning of all subjects and names of streams: another one for each installation on one NATS."),
+    Key::new("nats.streams", Kind::Integer { min: 1, max: 2047 }, "1", "The number of streams. 32 servers with workers share one."),
+    Key::new("nats.replicas", Kind::Integer { min: 1, max: 5 }, "3", "The copies of a stream on a cluster; a single node has one."),
+    Key::new("nats.synced", Kind::Boolean, "false", "Whether NATS writes to disk before it acknowledges (`sync_interval: always`). Otherwise a run whose stream gets a new leader concludes nothing from absence."),
+    Key::new("nats.maxBytes", Kind::Size, "1GiB", "The bytes of a stream. A full one refuses spans."),
+    Key::new("nats.maxAge", Kind::Duration, "15m", "How long a stream keeps spans: 1m to 24h, and longer than a run takes."),
 ];
 
 /// The JSON Schema of the configuration file.

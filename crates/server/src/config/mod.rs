@@ -8,6 +8,7 @@ mod access;
 mod bounds;
 mod key_rings;
 mod keys;
+mod nats;
 mod reach;
 mod retired;
 mod tls;
@@ -31,6 +32,7 @@ pub use access::{AccessConfig, Mode, OidcConfig, Role};
 pub use bounds::{Limits, Retention, Workers};
 pub use key_rings::{Ids, SecretKey, Secrets};
 pub use keys::{KEYS, schema};
+pub use nats::Nats;
 pub use reach::{Network, NetworkRules, Triggers};
 pub use telemetry::config::Environment;
 pub use tls::{CertificateFiles, OtlpTls, Tls};
@@ -136,6 +138,8 @@ pub struct Config {
     pub triggers: Triggers,
     /// The networks that runs may reach to query trace stores.
     pub stores: NetworkRules,
+    /// The bus over which several servers share spans; without it, each keeps its own.
+    pub nats: Option<Nats>,
     /// The log on stderr.
     pub log: Log,
     /// The documents that are applied at every start: a file, or a folder of them.
@@ -300,7 +304,6 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
     };
     let plan = config::read(&mut root, &defaults, found);
     let telemetry = telemetry(server.section("telemetry"), plan, found);
-    refuse_nats(&mut root, found);
     let config = Config {
         postgres,
         telemetry,
@@ -316,6 +319,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
         secrets: key_rings::secrets(root.section("secrets")),
         triggers: reach::read(server.section("triggers")),
         stores: reach::stores(server.section("stores")),
+        nats: nats::read(&mut root),
         log: log(root.section("log")),
         provisioning: server.string("provisioning").map(PathBuf::from),
         data_directory,
@@ -344,16 +348,6 @@ fn telemetry(mut roles: Fields<'_>, plan: Plan, found: &Diagnostics) -> Telemetr
     let mut telemetry = TelemetryConfig { plan, exporter, application_exporter };
     telemetry.note_thinned_triggers();
     telemetry
-}
-
-/// Refuses `nats`, which is planned and does not work yet, so that users do not rely on it: the predecessor fell back silently.
-fn refuse_nats(root: &mut Fields<'_>, found: &Diagnostics) {
-    let Some(item) = root.take("nats") else { return };
-    let mistake = found
-        .error(item.head(), "`nats` does not work yet: a server hands spans on within its process");
-    found.push(
-        mistake.help("leave `nats` out; servers that share a Postgres share its runs without it"),
-    );
 }
 
 fn log(mut fields: Fields<'_>) -> Log {

@@ -17,8 +17,9 @@ use std::{
     time::Duration,
 };
 
-use db::{Db, DbError, KeyConflict, NewServer, OtherServer, Side};
-use model::{Key, Progress, World};
+use bus::STREAM_SLOTS;
+use db::{BusMember, Db, DbError, Entry, KeyConflict, NewServer, OtherServer, Side};
+use model::{BusSlot, Key, Progress, World};
 use ring::digest;
 use tokio::{
     task::JoinSet,
@@ -61,6 +62,8 @@ struct PeerState {
     /// When this process began to receive spans.
     began: Instant,
     place: Mutex<OwnRow>,
+    /// The bus on which this server shares spans, if there is one: its name, and its number of streams.
+    bus: Option<(String, u16)>,
     /// The rows of the others at the last read. A caller waits for the read that is in progress.
     read: tokio::sync::Mutex<Option<PeerRows>>,
 }
@@ -85,7 +88,7 @@ struct PeerRows {
 }
 
 impl Peers {
-    pub(crate) fn new(identity: Identity, world: World) -> Self {
+    pub(crate) fn new(identity: Identity, bus: Option<(String, u16)>, world: World) -> Self {
         let Identity { id, host } = identity;
         Self(Arc::new(PeerState {
             process: world.random(),
@@ -94,6 +97,7 @@ impl Peers {
             api: OnceLock::new(),
             began: Instant::now(),
             place: Mutex::new(OwnRow { id, row: None, counted_until: None, conflict: None }),
+            bus,
             read: tokio::sync::Mutex::default(),
         }))
     }
@@ -105,8 +109,18 @@ impl Peers {
     }
 
     /// Writes this server's row, so that spans may be accepted; `keys` are those of trace ids, the one that mints first. Returns
-    /// the reason if another server prevents that.
-    pub(crate) async fn enter(&self, db: &Db, keys: &[Key]) -> Result<Option<String>, DbError> {
+    /// its slot, if it shares a bus, or the reason if other servers prevent that.
+    pub(crate) async fn enter(
+        &self,
+        db: &Db,
+        keys: &[Key],
+    ) -> Result<Result<Option<BusSlot>, String>, DbError> {
+        let before = self.place().row.as_ref().and_then(|row| row.bus.as_ref()?.slot);
+        let bus = self.0.bus.as_ref().map(|(bus, streams)| BusMember {
+            bus: bus.clone(),
+            slot: before,
+            slots: (streams.saturating_mul(STREAM_SLOTS), STREAM_SLOTS),
+        });
         let known: Vec<_> = keys.iter().map(fingerprint).collect();
         let row = NewServer {
             id: self.place().id,
@@ -116,21 +130,33 @@ impl Peers {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             minting_key: known.first().cloned().unwrap_or_default(),
             known_keys: known,
+            bus,
         };
         self.write(db, row).await
     }
 
-    async fn write(&self, db: &Db, row: NewServer) -> Result<Option<String>, DbError> {
+    async fn write(
+        &self,
+        db: &Db,
+        mut row: NewServer,
+    ) -> Result<Result<Option<BusSlot>, String>, DbError> {
         let began = Instant::now();
-        let conflict = db.enter_server(&row, COUNTS_FOR).await?.map(|it| words(&it));
+        let entry = match db.enter_server(&row, COUNTS_FOR).await? {
+            Entry::Entered(slot) => Ok(slot),
+            Entry::KeyConflict(conflict) => Err(words(&conflict)),
+            Entry::NoSlot => Err(no_slot(self.0.bus.as_ref().map_or(0, |(_, streams)| *streams))),
+        };
         let mut place = self.place();
-        place.conflict.clone_from(&conflict);
-        if conflict.is_none() {
+        place.conflict = entry.clone().err();
+        if let Ok(slot) = entry {
             place.id = row.id;
             place.counted_until = Some(began + COUNTS_FOR - MARGIN);
+            if let Some(member) = &mut row.bus {
+                member.slot = slot;
+            }
             place.row = Some(row);
         }
-        Ok(conflict)
+        Ok(entry)
     }
 
     /// Renews the row, once it exists, until the returned set is dropped.
@@ -173,8 +199,8 @@ impl Peers {
         // it. Both would fight over the row if this one took it back, so from now on it is another server.
         let anew = NewServer { id: self.0.world.random(), ..row.clone() };
         match self.write(db, anew).await? {
-            Some(conflict) => tracing::warn!(reason = conflict, "not ready: no spans are accepted"),
-            None => tracing::warn!(
+            Err(conflict) => tracing::warn!(reason = conflict, "not ready: no spans are accepted"),
+            Ok(_) => tracing::warn!(
                 "the server's row had run out, or is another's, and was written anew"
             ),
         }
@@ -204,13 +230,21 @@ impl Peers {
         }
     }
 
-    /// Reads the names of the other servers that may have received spans since a moment; the read begins after the call.
-    pub(crate) async fn others(&self, db: &Db, since: Instant) -> Result<Vec<String>, DbError> {
+    /// Reads the names of the other servers that may have received spans since a moment, and that do not share them with this
+    /// one; the read begins after the call. A trace of which only this server knows is shared by none.
+    pub(crate) async fn others(
+        &self,
+        db: &Db,
+        (since, is_shared): (Instant, bool),
+    ) -> Result<Vec<String>, DbError> {
         let PeerRows { others, .. } = self.read(db, Instant::now()).await?;
         // Measured after the read, so that its duration is on the safe side.
         let elapsed = since.elapsed();
         let reach = elapsed + elapsed / SLACK_PART + SLACK;
-        let were_there = others.iter().filter(|other| other.gone_for <= reach);
+        let own = self.0.bus.as_ref().filter(|_| is_shared).map(|(bus, _)| bus);
+        let were_there = others.iter().filter(|other| {
+            other.gone_for <= reach && (own.is_none() || other.bus.as_ref() != own)
+        });
         Ok(were_there.map(|other| other.name.clone()).collect())
     }
 
@@ -244,7 +278,7 @@ impl Peers {
     /// Returns a server with a row that is valid for this long.
     #[cfg(test)]
     pub(crate) fn counted(counts_for: Duration, world: World) -> Self {
-        let peers = Self::new(Identity { id: [0; 16], host: "a".to_owned() }, world);
+        let peers = Self::new(Identity { id: [0; 16], host: "a".to_owned() }, None, world);
         peers.place().counted_until = Some(Instant::now() + counts_for);
         peers
     }
@@ -263,6 +297,15 @@ impl Peers {
 fn fingerprint(key: &Key) -> String {
     let hash = digest::digest(&digest::SHA256, key.expose());
     hex(hash.as_ref().get(..FINGERPRINT_BYTES).unwrap_or_default())
+}
+
+fn no_slot(streams: u16) -> String {
+    let workers = streams.saturating_mul(STREAM_SLOTS);
+    format!(
+        "{workers} servers are on the bus already, as many as `nats.streams: {streams}` allows: set `nats.streams` to {} \
+         on all of them, one after the other; or end a server",
+        streams.saturating_add(1)
+    )
 }
 
 fn words(conflict: &KeyConflict) -> String {

@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use bus::Local;
 use db::Db;
 use drivers::shares::Shares;
 use model::{Project, World};
@@ -12,6 +11,7 @@ use url::Url;
 use super::liveness::Liveness;
 use crate::{
     access::{Access, proxies::Origin},
+    ingest::span_bus::SpanBus,
     live::followers::Followers,
     startup::DbStartup,
     telemetry::calls::Watch,
@@ -26,7 +26,7 @@ pub(crate) struct App {
     pub(crate) calm_db: Db,
     /// The runtime for all work that may block.
     pub(crate) work: tokio::runtime::Handle,
-    pub(crate) bus: Arc<Local>,
+    pub(crate) bus: Arc<SpanBus>,
     pub(crate) watch: Watch,
     pub(crate) world: World,
     pub(crate) opening: DbStartup,

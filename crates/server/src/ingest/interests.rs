@@ -17,7 +17,7 @@ use std::{
 use bus::Channel;
 use db::{Db, DbError};
 use drivers::receiver::Sender;
-use model::{KeyRing, Project, Slot, TraceId};
+use model::{BusSlot, KeyRing, Project, TraceId};
 use ring::digest::{Context, SHA256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -99,17 +99,23 @@ impl Interests {
 }
 
 /// Returns the bus channel for a project's part of a trace: that of the trace id itself if it was minted for the project.
-pub(crate) fn channel(keys: &KeyRing, project: &Project, trace: TraceId) -> Channel {
-    let trace = match keys.is_of(project, &trace) {
-        true => trace,
-        false => part_of(project, trace),
-    };
-    own_channel(trace)
+///
+/// That of another id has the slot of this server: only spans that it receives itself reach the run.
+pub(crate) fn channel(
+    keys: &KeyRing,
+    project: &Project,
+    trace: TraceId,
+    slot: Option<BusSlot>,
+) -> Channel {
+    match keys.is_of(project, &trace) {
+        true => own_channel(keys, trace),
+        false => Channel { slot: slot.unwrap_or_default(), trace: part_of(project, trace) },
+    }
 }
 
 /// Returns the bus channel of a minted trace.
-pub(crate) fn own_channel(trace: TraceId) -> Channel {
-    Channel { slot: Slot::default(), trace }
+pub(crate) fn own_channel(keys: &KeyRing, trace: TraceId) -> Channel {
+    Channel { slot: keys.slot(&trace).unwrap_or_default(), trace }
 }
 
 /// Returns an id for a project's part of a trace that was not minted for it.
@@ -192,10 +198,11 @@ mod tests {
         let keys = KeyRing::new(Key::from_bytes([1; 16]), Vec::new());
         let [alpha, beta] = projects();
         let minted = keys.mint(&alpha, Timestamp::from_nanos(0), [1; 5]);
-        assert_eq!(channel(&keys, &alpha, minted).trace, minted);
+        assert_eq!(channel(&keys, &alpha, minted, None).trace, minted);
         let external = TraceId::from_random([7; 16]);
         let others = [(&beta, minted), (&alpha, external), (&beta, external)];
-        let mut ids = others.map(|(project, trace)| channel(&keys, project, trace).trace).to_vec();
+        let mut ids =
+            others.map(|(project, trace)| channel(&keys, project, trace, None).trace).to_vec();
         ids.extend([minted, external]);
         ids.sort_unstable();
         ids.dedup();

@@ -7,6 +7,7 @@
 pub(crate) mod error;
 pub(crate) mod interests;
 mod journal_key;
+pub(crate) mod span_bus;
 
 use std::{
     collections::{HashMap, VecDeque},
@@ -19,7 +20,7 @@ use std::{
     },
 };
 
-use bus::{Bus, Channel, Local};
+use bus::{Bus, Channel, Local, Nats};
 use drivers::receiver::{self, Gate, Sender, Sink, SinkError, Tls};
 use model::{KeyRing, Project, TraceId, World};
 use otlp::Batch;
@@ -34,6 +35,7 @@ use crate::{
 };
 use error::IngestError;
 use interests::{Interests, channel, own_channel};
+use span_bus::SpanBus;
 
 /// The maximum age of a trace id in seconds: runs end long before, and an old id is a replay.
 const EPOCH_AGE_MAX: u32 = 24 * 60 * 60;
@@ -43,7 +45,7 @@ const EPOCH_AHEAD_MAX: u32 = 5 * 60;
 /// Accepts spans of runs, and discards all others.
 #[derive(Debug)]
 pub(crate) struct Ingest {
-    pub(crate) bus: Arc<Local>,
+    pub(crate) bus: Arc<SpanBus>,
     /// The keys of trace ids. Until they are known, spans cannot be assigned to runs, and senders have to keep their spans.
     pub(crate) keys: Keys,
     pub(crate) interests: Interests,
@@ -138,6 +140,8 @@ pub(crate) struct Settings {
     limits: config::Limits,
     /// The keys that encrypt spans on disk; if empty, a key file beside the spans is used.
     keys: Vec<[u8; 32]>,
+    /// The bus over which servers share spans, if there is one.
+    nats: Option<config::Nats>,
 }
 
 impl Settings {
@@ -149,16 +153,32 @@ impl Settings {
             directory: config.data_directory.join("spans"),
             limits: config.limits,
             keys: config.secrets.keys.iter().map(|key| *key.expose()).collect(),
+            nats: config.nats.clone(),
         }
     }
 
-    /// Opens the bus, replays its journal, logs the result, and returns the bus with the identity of the server.
-    pub(crate) async fn open_bus(&self, world: World) -> Result<(Local, Identity), IngestError> {
+    /// Opens the bus, and returns it with the identity of the server.
+    pub(crate) async fn open_bus(&self, world: World) -> Result<(SpanBus, Identity), IngestError> {
         let limits = bus::Limits {
             trace_bytes_max: self.limits.trace_bytes_max,
             trace_spans_max: self.limits.trace_spans_max as u64,
             ..bus::Limits::default()
         };
+        match &self.nats {
+            None => self.open_local(limits, world).await,
+            Some(nats) => {
+                let bus = SpanBus::Shared(Box::new(Nats::new(options(nats, limits))));
+                Ok((bus, identity(None, world)))
+            }
+        }
+    }
+
+    /// Opens the bus of one process, replays its journal, and logs the result.
+    async fn open_local(
+        &self,
+        limits: bus::Limits,
+        world: World,
+    ) -> Result<(SpanBus, Identity), IngestError> {
         // An export is the largest possible batch.
         let batch_bytes_max = receiver::Config::new(Vec::new()).message_bytes_max;
         let (directory, keys) = (self.directory.clone(), self.keys.clone());
@@ -181,7 +201,7 @@ impl Settings {
                  conclude nothing from absence"
             );
         }
-        Ok((bus, identity))
+        Ok((SpanBus::Local(Box::new(bus)), identity))
     }
 
     /// Returns the receiver's configuration: addresses, TLS, gate, and how many large exports it decodes at a time.
@@ -193,6 +213,18 @@ impl Settings {
         let tls = self.tls.as_ref().map(read_tls).transpose()?;
         let usual = receiver::Config::new(self.addresses.clone());
         Ok(receiver::Config { tls, gate, decoders, gives_way: true, ..usual })
+    }
+}
+
+fn options(nats: &config::Nats, limits: bus::Limits) -> bus::NatsOptions {
+    bus::NatsOptions {
+        servers: nats.servers.clone(),
+        login: nats.login.clone(),
+        ca: nats.ca.clone(),
+        prefix: nats.prefix.clone(),
+        limits,
+        stream: nats.limits,
+        is_synced: nats.is_synced,
     }
 }
 
@@ -238,9 +270,11 @@ impl Ingest {
     /// Returns the bus channels for the spans of a trace from this sender.
     fn channels(&self, id: TraceId, sender: &Sender) -> Vec<Channel> {
         let Some(keys) = self.keys.get() else { return Vec::new() };
-        let minted = self.is_minted(keys, &id, sender).then(|| own_channel(id));
+        let minted = self.is_minted(keys, &id, sender).then(|| own_channel(keys, id));
+        let slot = self.bus.slot();
         let external = self.interests.of(&id, sender).into_iter();
-        minted.into_iter().chain(external.map(|project| channel(keys, &project, id))).collect()
+        let external = external.map(|project| channel(keys, &project, id, slot));
+        minted.into_iter().chain(external).collect()
     }
 }
 
@@ -273,20 +307,29 @@ impl Sink for Ingest {
         if self.keys.get().is_none() {
             return Err(SinkError::Unavailable("the server waits for its database".to_owned()));
         }
+        let projects: Option<Arc<[Project]>> =
+            sender.projects().map(|projects| projects.iter().cloned().collect());
         let batches = batches.into_iter().flat_map(|Batch { trace_id, spans, bytes }| {
             let channels = self.channels(trace_id, sender).into_iter();
-            channels.map(move |channel| bus::Batch { channel, spans, bytes: bytes.clone() })
+            let projects = projects.clone();
+            channels.map(move |channel| bus::Batch {
+                channel,
+                spans,
+                bytes: bytes.clone(),
+                projects: projects.clone(),
+            })
         });
         let batches: Vec<_> = batches.collect();
-        if !self.peers.is_counted() {
+        // Over a shared bus, servers receive the spans of each other.
+        if !self.bus.is_shared() && !self.peers.is_counted() {
             self.refuse_uncounted(&batches)?;
         }
         let published = self.bus.publish(self.world.now(), batches).await;
         published.map_err(|refused| match refused {
             bus::PublishError::Full { .. } => SinkError::Full(refused.to_string()),
-            bus::PublishError::Journal { .. } | bus::PublishError::Closed => {
-                SinkError::Unavailable(refused.to_string())
-            }
+            bus::PublishError::Journal { .. }
+            | bus::PublishError::Away { .. }
+            | bus::PublishError::Closed => SinkError::Unavailable(refused.to_string()),
         })
     }
 }
@@ -295,14 +338,14 @@ impl Sink for Ingest {
 mod tests {
     use std::{fs, sync::Arc, time::Duration};
 
-    use bus::{Bus, Doubt, Limits, Local, Next, Options, SealKeys};
+    use bus::{Bus, Channel, Doubt, Limits, Local, Next, Options, SealKeys};
     use drivers::receiver::{
         LostSignal, Sender, Sink, SinkError,
         conformance::{Facts, conforms},
     };
     use model::{Key, KeyRing, Project, Timestamp, TraceId, World};
 
-    use super::{Batch, Ingest, Interests, Keys, Peers, own_channel};
+    use super::{Batch, Ingest, Interests, Keys, Peers, SpanBus, own_channel};
 
     const NOW: u64 = 1_800_000_000;
 
@@ -315,7 +358,7 @@ mod tests {
         let bus = Local::open(options, Timestamp::from_nanos(0)).expect("it is there");
         let world = World::new(|| Timestamp::from_nanos(NOW * 1_000_000_000), || [0; 32]);
         let ingest = Ingest {
-            bus: Arc::new(bus),
+            bus: Arc::new(SpanBus::Local(Box::new(bus))),
             keys: KeyRing::new(Key::from_bytes([1; 16]), Vec::new()).into(),
             interests: Interests::default(),
             peers: Peers::counted(Duration::from_secs(600), world),
@@ -326,9 +369,13 @@ mod tests {
         (ingest, directory)
     }
 
+    fn own(ingest: &Ingest, trace: TraceId) -> Channel {
+        own_channel(ingest.keys.of_open(), trace)
+    }
+
     /// Returns how many batches of a trace are lost.
     fn lost(ingest: &Ingest, trace: TraceId) -> u64 {
-        match ingest.bus.doubt(own_channel(trace)) {
+        match ingest.bus.doubt(own(ingest, trace)) {
             Some(Doubt::Lost(batches)) => batches,
             _ => 0,
         }
@@ -347,7 +394,8 @@ mod tests {
             foreign: TraceId::from_random([5; 16]),
             too_many_bytes: 100_001,
         };
-        let mut subscription = ingest.bus.subscribe(own_channel(facts.wanted), &Project::default());
+        let mut subscription =
+            ingest.bus.subscribe(own(&ingest, facts.wanted), &Project::default());
         conforms(
             &ingest,
             facts,
@@ -385,8 +433,8 @@ mod tests {
         assert!(!ingest.wants(&betas, &of_alpha));
         // A test of alpha that names the id of beta's run gets the spans that alpha sends, and none of them reach beta.
         let _interest = ingest.interests.register(alpha.clone(), betas);
-        let channel = super::channel(ingest.keys.of_open(), &alpha, betas);
-        let [mut stolen, mut own] = [(channel, &alpha), (own_channel(betas), &beta)]
+        let channel = super::channel(ingest.keys.of_open(), &alpha, betas, None);
+        let [mut stolen, mut own] = [(channel, &alpha), (own(&ingest, betas), &beta)]
             .map(|(channel, project)| ingest.bus.subscribe(channel, project));
         let batch = |text: &'static str| Batch { trace_id: betas, spans: 1, bytes: text.into() };
         ingest.accept(vec![batch("of beta")], &of_beta).await.expect("taken");
@@ -433,8 +481,8 @@ mod tests {
         let (ours, other) = (minted(&ingest, NOW), minted(&ingest, NOW - 1));
         let batch = |trace_id| Batch { trace_id, spans: 1, bytes: vec![1, 2, 3].into() };
         let (_subscription, all) =
-            (ingest.bus.subscribe(own_channel(ours), &Project::default()), Sender::of_all());
-        ingest.bus.expect(own_channel(ours));
+            (ingest.bus.subscribe(own(&ingest, ours), &Project::default()), Sender::of_all());
+        ingest.bus.expect(own(&ingest, ours));
         // No other server draws conclusions about a run that this server has subscribed to.
         ingest.accept(vec![batch(ours)], &all).await.expect("taken");
         let both = vec![batch(ours), batch(other)];

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use bus::{Bus, Channel, Local};
+use bus::{Bus, Channel};
 use db::{Db, DbError, RunLease};
 use drivers::{
     arrivals::Arrivals,
@@ -31,7 +31,10 @@ use super::{
     state::Worker,
 };
 use crate::{
-    ingest::interests::{Interest, channel},
+    ingest::{
+        interests::{Interest, channel},
+        span_bus::SpanBus,
+    },
     plant::{Plant, is_planted},
     subjects,
     telemetry::{call::Call, events, spans::RunTrace},
@@ -66,6 +69,8 @@ pub(super) struct WorkerPorts<'a> {
     unread_logs_before: u64,
     /// From when on spans of the run may have been sent, to any server.
     since: Instant,
+    /// When an earlier owner fired the trigger.
+    resumed: Option<Timestamp>,
 }
 
 /// The state of a run's linger.
@@ -122,6 +127,7 @@ impl<'a> WorkerPorts<'a> {
             unread_before: worker.unread.spans.of(project),
             unread_logs_before: worker.unread.logs.of(project),
             since: worker.peers.since(progress),
+            resumed: progress.attempt().map(|attempt| attempt.at),
         }
     }
 
@@ -138,13 +144,13 @@ impl<'a> WorkerPorts<'a> {
         self.hold.is_large()
     }
 
-    pub(super) fn bus(&self) -> &'a Arc<Local> {
+    pub(super) fn bus(&self) -> &'a Arc<SpanBus> {
         &self.worker.bus
     }
 
     /// Returns the bus channel with the spans of a trace that this run may see.
     pub(super) fn channel(&self, trace: TraceId) -> Channel {
-        channel(self.worker.keys.of_open(), &self.project, trace)
+        channel(self.worker.keys.of_open(), &self.project, trace, self.worker.bus.slot())
     }
 
     /// Waits until a stop of the run is requested.
@@ -199,6 +205,11 @@ impl<'a> WorkerPorts<'a> {
 
     pub(super) fn trace(&self) -> RunTrace {
         self.trace
+    }
+
+    /// Whether all servers on a shared bus know where the spans of the run go.
+    fn interest_is_none(&self) -> bool {
+        self.listening().interest.is_none()
     }
 
     fn listening(&self) -> MutexGuard<'_, SpanSources> {
@@ -269,6 +280,17 @@ impl Ports for WorkerPorts<'_> {
         self.project.clone()
     }
 
+    fn mint(&self, now: Timestamp, random: [u8; 5]) -> TraceId {
+        let keys = self.keys();
+        match self.worker.bus.slot() {
+            None => keys.mint(&self.project, now, random),
+            Some(slot) => {
+                let unique = self.worker.shared.minted.next(random);
+                keys.mint_for(slot, &self.project, now, unique)
+            }
+        }
+    }
+
     fn share(&self) -> Share {
         self.worker.pool.share(self.project.clone())
     }
@@ -280,6 +302,9 @@ impl Ports for WorkerPorts<'_> {
             self.listening().interest = Some(interest);
         }
         let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project);
+        if let Some(at) = self.resumed {
+            self.worker.bus.resume(channel, at);
+        }
         self.debug(format_args!("the bus delivers the spans of the trace from now on"));
         self.listening().pumps.spawn(pump);
         for store in self.stores.get().into_iter().flatten() {
@@ -303,7 +328,7 @@ impl Ports for WorkerPorts<'_> {
         let Worker { db, peers, .. } = self.worker;
         loop {
             // Many runs share one query, which is in no run's trace.
-            match peers.others(db, self.since).await {
+            match peers.others(db, (self.since, self.interest_is_none())).await {
                 Err(error) if error.fault().is_transient() => sleep(RETRY).await,
                 others => return others.map_err(|error| lost(&error)),
             }

@@ -1,8 +1,10 @@
 //! What the runs of a worker share.
 
-use std::sync::Arc;
+use std::sync::{
+    Arc, OnceLock,
+    atomic::{AtomicU32, Ordering},
+};
 
-use bus::Local;
 use db::{Db, RunLease};
 use drivers::{
     receiver::ReceiverStats,
@@ -21,7 +23,7 @@ use super::{
 use crate::{
     config,
     database::{keys::Keys, peers::Peers},
-    ingest::{Logs, UnreadableExports, interests::Interests},
+    ingest::{Logs, UnreadableExports, interests::Interests, span_bus::SpanBus},
     telemetry::{calls::Watch, spans::RunTrace},
 };
 
@@ -36,7 +38,7 @@ pub(crate) struct Worker {
     pub(crate) calm_db: Db,
     /// The control runtime: telemetry is suppressed on it, and nothing blocks it.
     pub(crate) calm: tokio::runtime::Handle,
-    pub(crate) bus: Arc<Local>,
+    pub(crate) bus: Arc<SpanBus>,
     pub(crate) keys: Keys,
     pub(crate) interests: Interests,
     pub(crate) peers: Peers,
@@ -69,7 +71,23 @@ pub(crate) struct RunState {
     /// The memory budget for large responses.
     pub(super) answer_memory: AnswerMemory,
     pub(super) learning: LearnedQueue,
+    /// The ids that were minted.
+    pub(super) minted: MintCounter,
     pub(super) slots: Arc<Slots>,
+}
+
+/// Numbers for trace ids that carry a slot: three bytes, of which none is used twice in 16 million ids.
+#[derive(Debug, Default)]
+pub(super) struct MintCounter(OnceLock<AtomicU32>);
+
+impl MintCounter {
+    /// Returns the next number. The first one is random: another process may have the same slot within the same second.
+    pub(super) fn next(&self, random: [u8; 5]) -> [u8; 3] {
+        let [a, b, c, d, _] = random;
+        let counter = self.0.get_or_init(|| AtomicU32::new(u32::from_be_bytes([a, b, c, d])));
+        let [_, number @ ..] = counter.fetch_add(1, Ordering::Relaxed).to_be_bytes();
+        number
+    }
 }
 
 /// A leased run: its slot, its span ids, and when the lease was requested.

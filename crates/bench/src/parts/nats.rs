@@ -1,0 +1,109 @@
+//! NATS servers of one test or benchmark: one node, or a cluster of three.
+
+use std::{path::PathBuf, process::Stdio, time::Duration};
+
+use anyhow::{Context, Result, ensure};
+use tempfile::TempDir;
+use tokio::{
+    process::{Child, Command},
+    time::{Instant, sleep},
+};
+
+use super::{free_ports, setting};
+
+/// How long a cluster may take to be healthy.
+const HEALTHY_MAX: Duration = Duration::from_secs(30);
+
+/// The nodes of one NATS, which run until they are dropped.
+#[derive(Debug)]
+pub struct NatsCluster {
+    nodes: Vec<Node>,
+    folder: TempDir,
+}
+
+#[derive(Debug)]
+struct Node {
+    process: Option<Child>,
+    config: PathBuf,
+    port: u16,
+    monitor: u16,
+}
+
+impl NatsCluster {
+    /// Starts this many nodes, with JetStream; those of a cluster write to disk before they acknowledge if `is_synced`.
+    pub async fn start(nodes: u16, is_synced: bool) -> Result<Self> {
+        let folder = TempDir::new()?;
+        let first = free_ports(3 * nodes)?;
+        let routes: Vec<_> =
+            (0..nodes).map(|node| format!("nats://127.0.0.1:{}", first + 3 * node + 2)).collect();
+        let mut started = Self { nodes: Vec::new(), folder };
+        for node in 0..nodes {
+            let [port, monitor, route] = [0, 1, 2].map(|offset| first + 3 * node + offset);
+            let data = started.folder.path().join(format!("data-{node}"));
+            let sync = if is_synced { "sync_interval: always" } else { "" };
+            let cluster = match nodes {
+                1 => String::new(),
+                _ => format!(
+                    "cluster {{ name: c, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n",
+                    routes.join(", ")
+                ),
+            };
+            let config = started.folder.path().join(format!("node-{node}.conf"));
+            std::fs::write(
+                &config,
+                format!(
+                    "server_name: n{node}\nlisten: \"127.0.0.1:{port}\"\nhttp: \"127.0.0.1:{monitor}\"\n\
+                     jetstream {{ store_dir: \"{}\", max_mem: 256M, max_file: 8G, {sync} }}\n{cluster}",
+                    data.display()
+                ),
+            )?;
+            started.nodes.push(Node { process: None, config, port, monitor });
+        }
+        for node in 0..nodes {
+            started.start_node(usize::from(node))?;
+        }
+        started.healthy().await?;
+        Ok(started)
+    }
+
+    /// Returns the `nats` section of a server's configuration, with these further keys.
+    pub fn section(&self, more: &str) -> String {
+        format!("nats: {{endpoint: '{}'{more}}}\n", self.urls())
+    }
+
+    /// Returns the URLs of all nodes.
+    pub fn urls(&self) -> String {
+        let urls = self.nodes.iter().map(|node| format!("nats://127.0.0.1:{}", node.port));
+        urls.collect::<Vec<_>>().join(",")
+    }
+
+    /// Kills a node.
+    pub async fn kill(&mut self, node: usize) -> Result<()> {
+        let process = self.nodes[node].process.take();
+        process.context("it runs")?.kill().await.context("it can be killed")
+    }
+
+    /// Starts a node that was killed.
+    pub fn start_node(&mut self, node: usize) -> Result<()> {
+        let program = setting("QUALITYTRACE_TEST_NATS")?;
+        let Node { process, config, .. } = &mut self.nodes[node];
+        ensure!(process.is_none(), "it runs already");
+        let mut nats = Command::new(program);
+        nats.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);
+        *process = Some(nats.spawn()?);
+        Ok(())
+    }
+
+    /// Waits until all nodes that run are healthy.
+    pub async fn healthy(&self) -> Result<()> {
+        let (client, began) = (reqwest::Client::new(), Instant::now());
+        for node in self.nodes.iter().filter(|node| node.process.is_some()) {
+            let url = format!("http://127.0.0.1:{}/healthz", node.monitor);
+            while !client.get(&url).send().await.is_ok_and(|answer| answer.status() == 200) {
+                ensure!(began.elapsed() < HEALTHY_MAX, "NATS is not healthy");
+                sleep(Duration::from_millis(20)).await;
+            }
+        }
+        Ok(())
+    }
+}

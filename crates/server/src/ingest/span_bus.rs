@@ -1,0 +1,147 @@
+//! The bus of a server: in one process, or over NATS.
+
+use bus::{
+    Batch, Bus, Channel, Doubt, Hints, Local, Nats, NatsError, NatsMember, PublishError, SealKeys,
+    Subject, Subscription,
+};
+use model::{BusSlot, Key, Project, Timestamp, World};
+use ring::digest::{Context, SHA256};
+
+/// What precedes a key of trace ids where the key of spans in NATS is derived from it.
+const PURPOSE: &[u8] = b"qualitytrace spans in NATS";
+
+/// The bus of a server.
+#[derive(Debug)]
+pub(crate) enum SpanBus {
+    /// Spans stay in this process.
+    Local(Box<Local>),
+    /// Servers share spans.
+    Shared(Box<Nats>),
+}
+
+impl SpanBus {
+    /// Takes part in a shared bus, with a slot, and with keys that all servers on this database have.
+    pub(crate) async fn join(
+        &self,
+        slot: Option<BusSlot>,
+        keys: &[Key],
+        world: World,
+    ) -> Result<(), NatsError> {
+        let (Self::Shared(nats), Some(slot)) = (self, slot) else { return Ok(()) };
+        let mut keys = keys.iter().map(seal_key);
+        let first = keys.next().unwrap_or_default();
+        let keys = SealKeys::new(first, keys.collect(), world.random());
+        nats.join(NatsMember { slot, keys, publisher: world.random() }).await
+    }
+
+    /// Returns the slot of this server on a shared bus, once it takes part.
+    pub(crate) fn slot(&self) -> Option<BusSlot> {
+        match self {
+            Self::Local(_) => None,
+            Self::Shared(nats) => nats.slot(),
+        }
+    }
+
+    /// Whether other servers receive the spans of this one.
+    pub(crate) fn is_shared(&self) -> bool {
+        matches!(self, Self::Shared(_))
+    }
+
+    /// Returns why it takes no spans now; none if it does.
+    pub(crate) fn broken(&self) -> Option<String> {
+        match self {
+            Self::Local(local) => {
+                let error = local.counts().journal_error?;
+                local.try_journal();
+                Some(format!("the journal of spans cannot be written: {error}"))
+            }
+            Self::Shared(nats) => {
+                (!nats.is_connected()).then(|| "NATS cannot be reached".to_owned())
+            }
+        }
+    }
+}
+
+/// Derives the key of spans from a key of trace ids: servers check that they know each other's.
+fn seal_key(key: &Key) -> [u8; 32] {
+    let mut digest = Context::new(&SHA256);
+    digest.update(PURPOSE);
+    digest.update(key.expose());
+    let mut derived = [0; 32];
+    derived.copy_from_slice(digest.finish().as_ref());
+    derived
+}
+
+impl Bus for SpanBus {
+    type Subscription = Subscription;
+
+    async fn publish(&self, now: Timestamp, batches: Vec<Batch>) -> Result<(), PublishError> {
+        match self {
+            Self::Local(bus) => bus.publish(now, batches).await,
+            Self::Shared(bus) => bus.publish(now, batches).await,
+        }
+    }
+
+    fn subscribe(&self, channel: Channel, project: &Project) -> Subscription {
+        match self {
+            Self::Local(bus) => bus.subscribe(channel, project),
+            Self::Shared(bus) => bus.subscribe(channel, project),
+        }
+    }
+
+    fn expect(&self, channel: Channel) {
+        match self {
+            Self::Local(bus) => bus.expect(channel),
+            Self::Shared(bus) => bus.expect(channel),
+        }
+    }
+
+    fn resume(&self, channel: Channel, since: Timestamp) {
+        match self {
+            Self::Local(bus) => bus.resume(channel, since),
+            Self::Shared(bus) => bus.resume(channel, since),
+        }
+    }
+
+    async fn proved(&self, channel: Channel) -> Result<u64, Doubt> {
+        match self {
+            Self::Local(bus) => bus.proved(channel).await,
+            Self::Shared(bus) => bus.proved(channel).await,
+        }
+    }
+
+    fn doubt(&self, channel: Channel) -> Option<Doubt> {
+        match self {
+            Self::Local(bus) => bus.doubt(channel),
+            Self::Shared(bus) => bus.doubt(channel),
+        }
+    }
+
+    fn lose(&self, now: Timestamp, channel: Channel) {
+        match self {
+            Self::Local(bus) => bus.lose(now, channel),
+            Self::Shared(bus) => bus.lose(now, channel),
+        }
+    }
+
+    fn forget(&self, channel: Channel) {
+        match self {
+            Self::Local(bus) => bus.forget(channel),
+            Self::Shared(bus) => bus.forget(channel),
+        }
+    }
+
+    fn hint(&self, subject: Subject) {
+        match self {
+            Self::Local(bus) => bus.hint(subject),
+            Self::Shared(bus) => bus.hint(subject),
+        }
+    }
+
+    fn hints(&self) -> Hints {
+        match self {
+            Self::Local(bus) => bus.hints(),
+            Self::Shared(bus) => bus.hints(),
+        }
+    }
+}
