@@ -8,7 +8,7 @@ use std::{future::Future, pin::pin, task::Poll, time::Duration};
 use bytes::Bytes;
 use model::{BusSlot, Project, Timestamp, TraceId};
 
-use crate::{Batch, Bus, Channel, Doubt, Next, Subject};
+use crate::{Batch, Bus, Channel, Doubt, Next, Signal, Subject};
 
 /// The properties of the bus under test that the suite needs.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +49,7 @@ pub async fn conforms<B: Bus>(facts: Facts, open: impl AsyncFn(Timestamp) -> (B,
     stage.whole_is_what_was_expected_and_nothing_lost(&bus).await;
     stage.what_is_proved_is_here(&bus).await;
     stage.a_sender_reaches_its_projects_only(&bus).await;
+    stage.unreadable_exports_and_log_records_are_counted(&bus).await;
     stage.what_has_no_subscriber_ages(&bus).await;
     stage.hints_reach_those_who_listen(&bus).await;
     let bus = stage.what_was_acknowledged_outlives_the_bus(bus, &open).await;
@@ -122,6 +123,7 @@ impl Stage {
         let trace = self.trace();
         let mut before = subscribe(bus, trace);
         self.publish(bus, trace, &["a"]).await;
+        assert_eq!(soon(bus.proved(trace)).await, Err(Doubt::NotListened), "and it is here");
         bus.forget(trace);
         self.publish(bus, trace, &["b"]).await;
         assert_eq!(soon(before.next()).await, None, "a forget ends a subscription for good");
@@ -228,6 +230,23 @@ impl Stage {
         assert_eq!(soon(bus.proved(trace)).await, Ok(2), "and nothing is in doubt");
         assert_eq!(read(&mut subscription, 2).await, ["b", "c"]);
         bus.forget(trace);
+    }
+
+    async fn unreadable_exports_and_log_records_are_counted<B: Bus>(&mut self, bus: &B) {
+        let (trace, other) = (self.trace(), self.trace());
+        let [alpha, beta]: [Project; 2] =
+            ["alpha", "beta"].map(|name| name.parse().expect("a name"));
+        let unread = || [&alpha, &beta].map(|project| bus.unread(Signal::Spans, project));
+        let before = unread();
+        bus.lose_unread(Signal::Spans, Some(std::slice::from_ref(&alpha)));
+        bus.lose_unread(Signal::Spans, None);
+        bus.lose_unread(Signal::Logs, Some(std::slice::from_ref(&beta)));
+        assert_eq!(unread(), [before[0] + 2, before[1] + 1]);
+        bus.log(trace);
+        bus.log(trace);
+        soon(bus.flush()).await.expect("there is room");
+        assert_eq!([trace, other].map(|trace| bus.logs(trace)), [2, 0]);
+        assert_eq!(unread(), [before[0] + 2, before[1] + 1], "each counts once");
     }
 
     async fn what_has_no_subscriber_ages<B: Bus>(&mut self, bus: &B) {

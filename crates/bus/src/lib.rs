@@ -13,6 +13,7 @@ pub mod conformance;
 mod hints;
 mod local;
 mod nats;
+mod notices;
 mod record;
 mod replay;
 mod seal;
@@ -29,6 +30,7 @@ use thiserror::Error;
 pub use hints::{Hints, Subject};
 pub use local::{Counts, Local, OpenError, Options};
 pub use nats::{Login, Nats, NatsError, NatsMember, NatsOptions, STREAM_SLOTS, StreamLimits};
+pub use notices::Signal;
 pub use replay::ReplaySummary;
 pub use seal::SealKeys;
 pub use spans::{Limits, Subscription};
@@ -81,6 +83,21 @@ pub trait Bus: Send + Sync + 'static {
 
     /// Records that spans of the trace were lost before they reached the bus. It MUST NOT block.
     fn lose(&self, now: Timestamp, channel: Channel);
+
+    /// Records that an export was lost that may have belonged to any run of these projects; none stands for all. It MUST NOT block.
+    fn lose_unread(&self, signal: Signal, projects: Option<&[Project]>);
+
+    /// Returns how many such exports may have belonged to runs of this project.
+    fn unread(&self, signal: Signal, project: &Project) -> u64;
+
+    /// Records that log records of the trace arrived. It MUST NOT block.
+    fn log(&self, channel: Channel);
+
+    /// Returns the number of log records of the trace that arrived.
+    fn logs(&self, channel: Channel) -> u64;
+
+    /// Waits until everything that was recorded of log records and losses has reached the bus, or would be refused.
+    fn flush(&self) -> impl Future<Output = Result<(), PublishError>> + Send;
 
     /// Discards the batches of the trace in memory, and ends its subscriptions. Persistent storage MAY keep them for some time.
     ///

@@ -18,8 +18,9 @@ use thiserror::Error;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::{
-    Batch, Bus, Channel, Doubt, Era, Hints, Limits, PublishError, ReplaySummary, SealKeys, Subject,
-    Subscription, hints,
+    Batch, Bus, Channel, Doubt, Era, Hints, Limits, PublishError, ReplaySummary, SealKeys, Signal,
+    Subject, Subscription, hints,
+    notices::Notices,
     record::{HEAD, PREFIX_BYTES},
     replay::replay,
     seal::SEAL_BYTES,
@@ -57,6 +58,7 @@ pub struct Options {
 pub struct Local {
     spans: Spans,
     hints: hints::Sender,
+    notices: Notices,
     journal: Arc<Journal>,
     replayed: ReplaySummary,
     /// None only during drop.
@@ -133,6 +135,7 @@ impl Local {
         Ok(Self {
             spans,
             hints: hints::Sender::new(),
+            notices: Notices::default(),
             journal,
             replayed,
             commands: Some(commands),
@@ -204,6 +207,26 @@ impl Bus for Local {
 
     fn lose(&self, now: Timestamp, channel: Channel) {
         self.spans.lose(now, channel.trace);
+    }
+
+    fn lose_unread(&self, signal: Signal, projects: Option<&[Project]>) {
+        self.notices.lose_unread(signal, projects, 1);
+    }
+
+    fn unread(&self, signal: Signal, project: &Project) -> u64 {
+        self.notices.unread(signal, project)
+    }
+
+    fn log(&self, channel: Channel) {
+        self.notices.log(channel.trace, 1);
+    }
+
+    fn logs(&self, channel: Channel) -> u64 {
+        self.notices.logs(channel.trace)
+    }
+
+    async fn flush(&self) -> Result<(), PublishError> {
+        Ok(())
     }
 
     fn forget(&self, channel: Channel) {

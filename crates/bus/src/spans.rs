@@ -186,6 +186,16 @@ impl Spans {
         self.lock().refuse(now, trace);
     }
 
+    /// Records a loss, if it may concern the project of the trace; none stands for all.
+    pub(crate) fn lose_for(&self, now: Timestamp, trace: TraceId, projects: Option<&[Project]>) {
+        let mut kept = self.lock();
+        let project = kept.traces.get(&trace).and_then(|held| held.project.as_ref());
+        if project.is_none_or(|project| projects.is_none_or(|projects| projects.contains(project)))
+        {
+            kept.refuse(now, trace);
+        }
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, TraceTable> {
         // No panic can occur between two changes that belong together, so the state after a panic is consistent.
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)

@@ -18,7 +18,7 @@ use std::{
 
 use bus::{
     Batch, Bus, Channel, Doubt, Limits, Login, Nats, NatsMember, NatsOptions, Next, PublishError,
-    SealKeys, StreamLimits, conformance,
+    SealKeys, Signal, StreamLimits, conformance,
 };
 use bytes::Bytes;
 use model::{BusSlot, Project, Timestamp, TraceId};
@@ -32,8 +32,12 @@ const LIMITS: Limits = Limits {
     age_max: Duration::from_secs(60),
 };
 
-const STREAM: StreamLimits =
-    StreamLimits { bytes_max: 10 << 20, age_max: Duration::from_secs(900), replicas: 3 };
+const STREAM: StreamLimits = StreamLimits {
+    bytes_max: 10 << 20,
+    age_max: Duration::from_secs(900),
+    replicas: 3,
+    streams: 2,
+};
 
 /// A NATS server of one test; killed when it is dropped.
 struct NatsServer {
@@ -211,6 +215,17 @@ async fn spans_reach_the_slot_whoever_publishes_them() {
     while worker.proved(channel).await != Err(Doubt::Lost(1)) {
         assert!(began.elapsed() < Duration::from_secs(5), "a loss elsewhere is told");
     }
+    let project = Project::default();
+    assert_eq!(worker.unread(Signal::Spans, &project), 0);
+    ingest.lose_unread(Signal::Spans, Some(std::slice::from_ref(&project)));
+    ingest.log(channel);
+    ingest.log(channel);
+    ingest.flush().await.expect("stored");
+    let other = self::channel(3, 2);
+    let _other = worker.subscribe(other, &project);
+    worker.expect(other);
+    assert_eq!(worker.proved(other).await, Ok(0));
+    assert_eq!((worker.unread(Signal::Spans, &project), worker.logs(channel)), (1, 2));
     let (mut hints, subject) = (worker.hints(), bus::Subject("run.1".to_owned()));
     // A hint that comes before its listener is lost, as hints may be.
     let hinted = tokio::time::timeout(Duration::from_secs(5), async {

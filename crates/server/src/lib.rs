@@ -109,7 +109,6 @@ pub async fn start(
     let seen = (interests.clone(), peers.clone(), Arc::clone(&bus));
     let opening = DbStartup::new(db.clone(), ids.keys, seen, world).with(provided, retention);
     let ingest = opening.ingest();
-    let (unread, logs) = (Arc::clone(&ingest.unread), Arc::clone(&ingest.logs));
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on(listen, &receiver, (&exporters, &peers))?;
     work.spawn(opening.clone().first()).await??;
@@ -153,9 +152,7 @@ pub async fn start(
         keys: opening.keys(),
         interests,
         peers: peers.clone(),
-        unread,
         pool,
-        logs,
         witness: receiver.witness(),
         triggers,
         stores,
@@ -171,7 +168,7 @@ pub async fn start(
 
 /// Returns the name of the bus that servers share, and its number of streams.
 fn shared_bus(nats: &Option<config::Nats>) -> Option<(String, u16)> {
-    nats.as_ref().map(|nats| (format!("nats:{}", nats.prefix), nats.streams))
+    nats.as_ref().map(|nats| (format!("nats:{}", nats.prefix), nats.limits.streams))
 }
 
 /// Returns the endpoint to which a Collector sends to reach this server. If the server listens on all addresses, only its

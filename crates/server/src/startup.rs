@@ -112,9 +112,9 @@ impl DbStartup {
 
     /// Returns the sink that accepts spans once the database is open.
     pub(crate) fn ingest(&self) -> Ingest {
-        let (unread, logs, bus) = (Arc::default(), Arc::default(), Arc::clone(&self.bus));
+        let bus = Arc::clone(&self.bus);
         let (keys, interests, peers) = (self.keys(), self.interests.clone(), self.peers.clone());
-        Ingest { bus, keys, interests, peers, world: self.world, unread, logs }
+        Ingest { bus, keys, interests, peers, world: self.world }
     }
 
     /// Returns why the database is not open; `None` once it is.

@@ -144,6 +144,19 @@ impl Connection {
         Ok((stream, facts))
     }
 
+    /// Returns the streams of this installation that exist.
+    pub(super) async fn existing_streams(&self) -> Result<Vec<StreamNumber>, StoreError> {
+        let mut existing = Vec::new();
+        for number in StreamNumber::first(self.limits.streams) {
+            match self.context.get_stream(number.name(&self.prefix)).await {
+                Ok(_) => existing.push(number),
+                Err(error) if is_missing(&error) => {}
+                Err(error) => return Err(StoreError::Failed(error.to_string())),
+            }
+        }
+        Ok(existing)
+    }
+
     /// Returns the facts of a stream.
     pub(super) async fn facts(&self, number: StreamNumber) -> Result<StreamFacts, String> {
         let name = number.name(&self.prefix);
@@ -183,6 +196,11 @@ fn store_error(error: &jetstream::context::PublishError) -> StoreError {
         }
         _ => StoreError::Failed(error.to_string()),
     }
+}
+
+fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
+    use jetstream::context::GetStreamErrorKind::JetStream;
+    matches!(error.kind(), JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 fn facts(info: &stream::Info) -> StreamFacts {

@@ -16,7 +16,7 @@ use async_nats::jetstream::{
     consumer::{AckPolicy, DeliverPolicy, push},
 };
 use futures_core::Stream;
-use model::{BusSlot, Timestamp, TraceId};
+use model::{BusSlot, Project, Timestamp, TraceId};
 use tokio::{
     sync::{mpsc, oneshot},
     time::{Instant, sleep, sleep_until, timeout},
@@ -28,7 +28,7 @@ use super::{
     cursor::{Cursor, Delivery, StreamFacts},
     wire::{self, Head, StreamNumber},
 };
-use crate::{Channel, Doubt, Era, seal::Opener, spans::Spans};
+use crate::{Channel, Doubt, Era, Signal, notices::Notices, seal::Opener, spans::Spans};
 
 /// How long a marker may take before the reader is opened anew.
 const MARKER_MAX: Duration = Duration::from_millis(500);
@@ -74,6 +74,7 @@ pub(super) struct FeedTask {
     scope: Scope,
     connection: Arc<Connection>,
     spans: Spans,
+    notices: Arc<Notices>,
     opener: Opener,
     cursor: Cursor,
     assembly: Assembly,
@@ -109,7 +110,7 @@ impl Feed {
     pub(super) fn new(
         scope: Scope,
         connection: &Arc<Connection>,
-        spans: &Spans,
+        (spans, notices): (Spans, Arc<Notices>),
         opener: Opener,
     ) -> (Self, FeedTask, oneshot::Receiver<()>) {
         let (proofs, requests) = mpsc::channel(PROOFS_MAX);
@@ -118,11 +119,12 @@ impl Feed {
         let task = FeedTask {
             scope,
             connection: Arc::clone(connection),
-            spans: spans.clone(),
             opener,
             cursor: Cursor::new(connection.is_synced),
             assembly: Assembly::new(spans.limits.trace_bytes_max),
+            notices,
             era: Arc::clone(&era),
+            spans,
             requests,
             waiting: Vec::new(),
             marker: None,
@@ -205,7 +207,9 @@ impl FeedTask {
             Scope::Slot(slot) => {
                 vec![wire::subjects(prefix, slot), StreamNumber::of(slot).all(prefix)]
             }
-            Scope::Trace(channel, _) => vec![wire::subject(prefix, channel)],
+            Scope::Trace(channel, _) => {
+                vec![wire::subject(prefix, channel), StreamNumber::of(slot).all(prefix)]
+            }
         };
         let config = push::Config {
             deliver_subject: self.connection.client.new_inbox(),
@@ -302,11 +306,45 @@ impl FeedTask {
                     None => self.spans.lose(chunk.at, trace),
                 }
             }
+            (Some((Head::Log(publisher, records), _)), Some(trace)) => {
+                if publisher != self.connection.publisher {
+                    self.notices.log(trace, records);
+                }
+            }
+            (Some((Head::Unread(publisher, signal, exports), sealed)), _) => {
+                let head = message.payload.len() - sealed.len();
+                let projects = self.opener.open(&message.payload[..head], sealed);
+                let projects = projects.and_then(|projects| wire::projects(&projects));
+                if publisher != self.connection.publisher {
+                    // What is damaged may be of any project.
+                    self.unread(&info, signal, projects.flatten().as_deref(), exports);
+                }
+            }
             // What cannot be read may have been spans.
             (_, Some(trace)) => self.spans.lose(self.now(&info), trace),
             (_, None) => {}
         }
         true
+    }
+
+    /// Counts exports of others that could not be read.
+    fn unread(
+        &self,
+        info: &async_nats::jetstream::message::Info<'_>,
+        signal: Signal,
+        projects: Option<&[Project]>,
+        exports: u64,
+    ) {
+        match self.scope {
+            Scope::Slot(_) => self.notices.lose_unread(signal, projects, exports),
+            // The owner of the trace before this process may have known of it.
+            Scope::Trace(channel, since) => {
+                let is_of_run = self.now(info) >= since.minus(CLOCKS_DIFFER_MAX);
+                if signal == Signal::Spans && is_of_run {
+                    self.spans.lose_for(self.now(info), channel.trace, projects);
+                }
+            }
+        }
     }
 
     fn now(&self, info: &async_nats::jetstream::message::Info<'_>) -> Timestamp {

@@ -9,6 +9,7 @@ mod connection;
 mod cursor;
 mod feed;
 mod hints;
+mod outbox;
 mod publish;
 mod wire;
 
@@ -29,13 +30,14 @@ use tokio::{
 };
 
 use crate::{
-    Batch, Bus, Channel, Doubt, Hints, Limits, PublishError, SealKeys, Subject, Subscription,
-    spans::Spans, traces::TraceTable,
+    Batch, Bus, Channel, Doubt, Hints, Limits, PublishError, SealKeys, Signal, Subject,
+    Subscription, notices::Notices, spans::Spans, traces::TraceTable,
 };
 use connection::Connection;
 use feed::{Feed, Scope};
 use hints::NatsHints;
-use publish::{Losses, Publishing};
+use outbox::{Notice, Outbox};
+use publish::Publishing;
 pub use wire::STREAM_SLOTS;
 pub(crate) use wire::read_projects;
 
@@ -81,6 +83,8 @@ pub struct StreamLimits {
     pub age_max: Duration,
     /// The number of copies on a cluster; one node has one.
     pub replicas: usize,
+    /// The number of streams.
+    pub streams: u16,
 }
 
 /// How a process authenticates to NATS.
@@ -133,6 +137,7 @@ impl Faulty for NatsError {
 pub struct Nats {
     options: NatsOptions,
     spans: Spans,
+    notices: Arc<Notices>,
     hints: NatsHints,
     /// None until the process takes part.
     membership: OnceLock<Membership>,
@@ -156,7 +161,8 @@ impl Nats {
     /// Creates a bus that refuses all spans until the process takes part.
     pub fn new(options: NatsOptions) -> Self {
         let spans = Spans::new(options.limits, TraceTable::default());
-        Self { options, spans, hints: NatsHints::default(), membership: OnceLock::new() }
+        let (notices, hints) = (Arc::default(), NatsHints::default());
+        Self { options, spans, notices, hints, membership: OnceLock::new() }
     }
 
     /// Takes part, if the process does not yet. It waits for NATS for a second, and then goes on without it; it fails where
@@ -175,20 +181,33 @@ impl Nats {
             connection: Arc::clone(&connection),
             spans: spans.clone(),
             sealer: Mutex::new(keys.sealer()),
-            losses: Losses::default(),
+            outbox: Outbox::default(),
         });
-        let (own, task, ready) = Feed::new(Scope::Slot(slot), &connection, &spans, keys.opener());
+        let (own, task, ready) =
+            Feed::new(Scope::Slot(slot), &connection, self.memory(), keys.opener());
         let exchange = self.hints.exchange(&connection);
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
         tasks.spawn(exchange);
-        tasks.spawn(Arc::clone(&publishing).tell_losses());
+        tasks.spawn(Arc::clone(&publishing).send_notices());
         wait(ready).await;
         let (resumed, tasks) = (Mutex::default(), Mutex::new(tasks));
         // Two tries to take part at a time are one: the second one ends here.
         let _first =
             self.membership.set(Membership { publishing, keys, own, slot, resumed, tasks });
         Ok(())
+    }
+
+    /// Returns where feeds store what they read.
+    fn memory(&self) -> (Spans, Arc<Notices>) {
+        (self.spans.clone(), Arc::clone(&self.notices))
+    }
+
+    /// Adds a notice for the readers of other processes.
+    fn tell(&self, notice: Notice) {
+        if let Some(membership) = self.membership.get() {
+            membership.publishing.outbox.add(notice);
+        }
     }
 
     /// Whether NATS can be reached; false before the process takes part.
@@ -291,7 +310,7 @@ impl Bus for Nats {
         }
         connection.resumed().insert(channel.trace);
         let scope = Scope::Trace(channel, since);
-        let (feed, task, _) = Feed::new(scope, connection, &self.spans, membership.keys.opener());
+        let (feed, task, _) = Feed::new(scope, connection, self.memory(), membership.keys.opener());
         let mut tasks = membership.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
         resumed.insert(channel.trace, (feed, tasks.spawn(task.run())));
@@ -312,6 +331,33 @@ impl Bus for Nats {
         // Before the process takes part it has accepted nothing, and no run depends on it.
         if let Some(membership) = self.membership.get() {
             membership.publishing.lose(now, channel);
+        }
+    }
+
+    fn lose_unread(&self, signal: Signal, projects: Option<&[Project]>) {
+        self.notices.lose_unread(signal, projects, 1);
+        self.tell(Notice::Unread(signal, projects.map(<[_]>::to_vec), 1));
+    }
+
+    fn unread(&self, signal: Signal, project: &Project) -> u64 {
+        self.notices.unread(signal, project)
+    }
+
+    fn log(&self, channel: Channel) {
+        self.notices.log(channel.trace, 1);
+        if self.slot() != Some(channel.slot) {
+            self.tell(Notice::Log(channel, 1));
+        }
+    }
+
+    fn logs(&self, channel: Channel) -> u64 {
+        self.notices.logs(channel.trace)
+    }
+
+    async fn flush(&self) -> Result<(), PublishError> {
+        match self.membership.get() {
+            Some(membership) => membership.publishing.flush().await,
+            None => Ok(()),
         }
     }
 

@@ -9,13 +9,11 @@ use std::{
 
 use bytes::Bytes;
 use model::Timestamp;
-use tokio::{
-    sync::Notify,
-    time::{Instant, sleep},
-};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     connection::{Connection, StoreError},
+    outbox::{Notice, Outbox},
     wire::{self, CHUNK_BYTES, Chunk, Head, StreamNumber},
 };
 use crate::{
@@ -33,23 +31,13 @@ const AWAY_MAX: Duration = Duration::from_secs(1);
 /// The pause between two tries.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// The upper bound of traces whose loss is not stored yet. Beyond it, batches are refused before they are sent.
-const LOSSES_MAX: usize = 65_536;
-
 /// Publishes batches.
 #[derive(Debug)]
 pub(super) struct Publishing {
     pub(super) connection: Arc<Connection>,
     pub(super) spans: Spans,
     pub(super) sealer: Mutex<Sealer>,
-    pub(super) losses: Losses,
-}
-
-/// The traces whose loss has to be told to their readers.
-#[derive(Debug, Default)]
-pub(super) struct Losses {
-    channels: Mutex<HashSet<Channel>>,
-    news: Notify,
+    pub(super) outbox: Outbox,
 }
 
 /// A message that is not stored yet.
@@ -94,7 +82,7 @@ impl Publishing {
                 Err(StoreError::Failed(reason)) => {
                     let patience =
                         if self.connection.is_connected() { PUBLISH_MAX } else { AWAY_MAX };
-                    if began.elapsed() > patience || self.losses.is_full() {
+                    if began.elapsed() > patience || self.outbox.is_full() {
                         return Err(PublishError::Away { reason });
                     }
                     sleep(PAUSE).await;
@@ -150,66 +138,75 @@ impl Publishing {
         let publisher = self.connection.publisher;
         let message = |(index, chunk): (u16, &[u8])| {
             let head = Chunk { publisher, number, index, count, spans: *spans, at: now };
-            let mut payload = Head::Chunk(head).write();
-            let length = payload.len();
-            payload.extend(channel.trace.as_bytes());
-            let mut sealer = self.sealer.lock().unwrap_or_else(PoisonError::into_inner);
-            sealer.seal(&mut payload, chunk)?;
             // The subject has the trace.
-            payload.drain(length..length + channel.trace.as_bytes().len());
-            Some(Outgoing { channel: *channel, subject: subject.clone(), payload: payload.into() })
+            let payload = self.seal(Head::Chunk(head).write(), channel.trace.as_bytes(), chunk);
+            Outgoing { channel: *channel, subject: subject.clone(), payload: payload.into() }
         };
-        (0..count).zip(chunks).filter_map(message).collect()
+        (0..count).zip(chunks).map(message).collect()
     }
 
     /// Records that spans of a trace were lost, and tells its reader.
     pub(super) fn lose(&self, now: Timestamp, channel: Channel) {
         self.spans.lose(now, channel.trace);
-        self.losses.add(channel);
+        self.outbox.add(Notice::Loss(channel));
     }
 
-    /// Stores losses until the bus is closed.
-    pub(super) async fn tell_losses(self: Arc<Self>) {
+    /// Waits until all notices are stored.
+    pub(super) async fn flush(&self) -> Result<(), PublishError> {
+        let sent = timeout(PUBLISH_MAX, self.outbox.sent()).await;
+        sent.map_err(|_| PublishError::Away { reason: "it does not answer".to_owned() })
+    }
+
+    /// Stores notices until the bus is closed.
+    pub(super) async fn send_notices(self: Arc<Self>) {
         loop {
-            let Some(channel) = self.losses.first() else {
-                self.losses.news.notified().await;
-                continue;
-            };
-            let subject = wire::subject(&self.connection.prefix, channel);
-            let payload = Head::Loss(self.connection.publisher).write();
-            match self.connection.store(subject, payload.into()).await {
-                Ok(()) => self.losses.remove(channel),
-                Err(_) => {
-                    let stream = StreamNumber::of(channel.slot);
-                    let _made = self.connection.stream(stream).await;
-                    sleep(PAUSE).await;
-                }
+            let notice = self.outbox.next().await;
+            match self.send_notice(&notice).await {
+                Ok(()) => self.outbox.remove(&notice),
+                Err(_) => sleep(PAUSE).await,
             }
         }
     }
+
+    async fn send_notice(&self, notice: &Notice) -> Result<(), StoreError> {
+        let (prefix, publisher) = (&self.connection.prefix, self.connection.publisher);
+        let (head, channel) = match notice {
+            Notice::Loss(channel) => (Head::Loss(publisher), *channel),
+            Notice::Log(channel, records) => (Head::Log(publisher, *records), *channel),
+            Notice::Unread(signal, projects, exports) => {
+                let head = Head::Unread(publisher, *signal, *exports).write();
+                let payload = Bytes::from(self.seal(head, &[], &projects_of(projects)));
+                // A stream that does not exist has no reader.
+                for stream in self.connection.existing_streams().await? {
+                    self.connection.store(stream.all(prefix), payload.clone()).await?;
+                }
+                return Ok(());
+            }
+        };
+        let stored = self.connection.store(wire::subject(prefix, channel), head.write().into());
+        if let Err(error) = stored.await {
+            let made = self.connection.stream(StreamNumber::of(channel.slot)).await;
+            made.map_err(StoreError::Failed)?;
+            return Err(error);
+        }
+        Ok(())
+    }
+
+    /// Returns a head with sealed bytes behind it; both and `more` are authenticated.
+    fn seal(&self, head: Vec<u8>, more: &[u8], bytes: &[u8]) -> Vec<u8> {
+        let (mut payload, length) = (head, more.len());
+        let end = payload.len();
+        payload.extend_from_slice(more);
+        let mut sealer = self.sealer.lock().unwrap_or_else(PoisonError::into_inner);
+        // It fails only for sizes that exceed any memory; the reader then finds a damaged message.
+        let _sealed = sealer.seal(&mut payload, bytes);
+        payload.drain(end..end + length);
+        payload
+    }
 }
 
-impl Losses {
-    fn add(&self, channel: Channel) {
-        self.channels().insert(channel);
-        self.news.notify_one();
-    }
-
-    fn first(&self) -> Option<Channel> {
-        self.channels().iter().next().copied()
-    }
-
-    fn remove(&self, channel: Channel) {
-        self.channels().remove(&channel);
-    }
-
-    fn is_full(&self) -> bool {
-        self.channels().len() >= LOSSES_MAX
-    }
-
-    fn channels(&self) -> std::sync::MutexGuard<'_, HashSet<Channel>> {
-        self.channels.lock().unwrap_or_else(PoisonError::into_inner)
-    }
+fn projects_of(projects: &Option<Vec<model::Project>>) -> Vec<u8> {
+    wire::write_projects(projects.as_deref())
 }
 
 impl Drop for Unstored<'_> {

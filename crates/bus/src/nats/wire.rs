@@ -7,7 +7,7 @@ use std::fmt;
 
 use model::{BusSlot, Project, Timestamp, TraceId};
 
-use crate::Channel;
+use crate::{Channel, Signal};
 
 /// The version of the payloads.
 const VERSION: u8 = 1;
@@ -27,6 +27,11 @@ impl StreamNumber {
     /// Returns the stream of a slot. It depends on nothing else: more streams change no address.
     pub(super) fn of(slot: BusSlot) -> Self {
         Self(slot.0 / STREAM_SLOTS)
+    }
+
+    /// Returns the first streams.
+    pub(super) fn first(streams: u16) -> impl Iterator<Item = Self> {
+        (0..streams).map(Self)
     }
 
     pub(super) fn name(self, prefix: &str) -> String {
@@ -95,11 +100,18 @@ pub(super) enum Head {
     Marker(Publisher, u64),
     /// Spans of the trace were refused or lost, and their sender may have given up.
     Loss(Publisher),
+    /// This many log records of the trace arrived.
+    Log(Publisher, u64),
+    /// This many exports could not be read; the projects of their senders follow, sealed.
+    Unread(Publisher, Signal, u64),
 }
 
 const CHUNK: u8 = 1;
 const MARKER: u8 = 2;
 const LOSS: u8 = 3;
+const LOG: u8 = 4;
+const UNREAD_SPANS: u8 = 5;
+const UNREAD_LOGS: u8 = 6;
 
 /// The size of the head of a chunk.
 pub(super) const CHUNK_BYTES: usize = 2 + 8 + 8 + 2 + 2 + 4 + 8;
@@ -125,6 +137,19 @@ impl Head {
             Self::Loss(publisher) => {
                 bytes.push(LOSS);
                 bytes.extend(publisher.0);
+            }
+            Self::Log(publisher, records) => {
+                bytes.push(LOG);
+                bytes.extend(publisher.0);
+                bytes.extend(records.to_be_bytes());
+            }
+            Self::Unread(publisher, signal, exports) => {
+                bytes.push(match signal {
+                    Signal::Spans => UNREAD_SPANS,
+                    Signal::Logs => UNREAD_LOGS,
+                });
+                bytes.extend(publisher.0);
+                bytes.extend(exports.to_be_bytes());
             }
         }
         bytes
@@ -152,12 +177,19 @@ impl Head {
                 };
                 (chunk.index < chunk.count).then_some((Self::Chunk(chunk), rest))
             }
-            MARKER => {
-                let (number, rest) = rest.split_first_chunk()?;
-                Some((Self::Marker(publisher, u64::from_be_bytes(*number)), rest))
-            }
             LOSS => Some((Self::Loss(publisher), rest)),
-            _ => None,
+            kind => {
+                let (number, rest) = rest.split_first_chunk()?;
+                let number = u64::from_be_bytes(*number);
+                let head = match kind {
+                    MARKER => Self::Marker(publisher, number),
+                    LOG => Self::Log(publisher, number),
+                    UNREAD_SPANS => Self::Unread(publisher, Signal::Spans, number),
+                    UNREAD_LOGS => Self::Unread(publisher, Signal::Logs, number),
+                    _ => return None,
+                };
+                Some((head, rest))
+            }
         }
     }
 }
@@ -174,6 +206,22 @@ pub(super) fn write_projects(projects: Option<&[Project]>) -> Vec<u8> {
         bytes.extend(name);
     }
     bytes
+}
+
+/// Returns the projects that were written; an outer none if they are damaged, an inner one for all.
+pub(super) fn projects(mut bytes: &[u8]) -> Option<Option<Vec<Project>>> {
+    let number = take_u16(&mut bytes)?;
+    if number == u16::MAX {
+        return Some(None);
+    }
+    let mut projects = Vec::new();
+    for _ in 0..number {
+        let length = usize::from(take_u16(&mut bytes)?);
+        let (name, rest) = bytes.split_at_checked(length)?;
+        projects.push(std::str::from_utf8(name).ok()?.parse().ok()?);
+        bytes = rest;
+    }
+    Some(Some(projects))
 }
 
 /// Whether a sender may write to a project, and the spans that it sent; none if it is damaged.
@@ -215,7 +263,7 @@ mod tests {
         CHUNK_BYTES, Chunk, Head, Publisher, StreamNumber, markers, read_projects, subject,
         subjects, trace_of, write_projects,
     };
-    use crate::Channel;
+    use crate::{Channel, Signal};
 
     #[test]
     fn a_slot_has_its_stream_and_a_trace_its_subject() {
@@ -236,7 +284,15 @@ mod tests {
         let publisher = Publisher([7; 8]);
         let at = Timestamp::from_nanos(5);
         let chunk = Chunk { publisher, number: 9, index: 1, count: 2, spans: 3, at };
-        for head in [Head::Chunk(chunk), Head::Marker(publisher, 4), Head::Loss(publisher)] {
+        let heads = [
+            Head::Chunk(chunk),
+            Head::Marker(publisher, 4),
+            Head::Loss(publisher),
+            Head::Log(publisher, 5),
+            Head::Unread(publisher, Signal::Spans, 6),
+            Head::Unread(publisher, Signal::Logs, 7),
+        ];
+        for head in heads {
             let mut bytes = head.write();
             let length = bytes.len();
             bytes.extend(b"rest");
@@ -267,7 +323,9 @@ mod tests {
         let alphas = std::slice::from_ref(&alpha);
         assert!(of(Some(alphas), Some(&alpha)) && of(Some(alphas), None));
         assert!(!of(Some(alphas), Some(&beta)) && !of(Some(&[]), Some(&beta)));
+        assert_eq!(super::projects(&write_projects(None)), Some(None));
         let cut = write_projects(Some(alphas));
+        assert_eq!(super::projects(&cut), Some(Some(alphas.to_vec())));
         for length in 0..cut.len() {
             assert_eq!(read_projects(&cut[..length], None), None);
         }

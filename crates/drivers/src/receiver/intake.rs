@@ -183,7 +183,7 @@ impl<S: Sink> Intake<S> {
             Signal::Traces => return self.take_traces(message, sender, turn).await,
             Signal::Logs => {
                 let records = decode(message, turn.as_ref(), |it| otlp::read_logs(it)).await??;
-                self.take_logs(&records, sender);
+                self.take_logs(&records, sender).await?;
             }
             Signal::Metrics => {
                 let points = decode(message, turn.as_ref(), |it| otlp::count_metrics(it)).await??;
@@ -217,7 +217,7 @@ impl<S: Sink> Intake<S> {
             Signal::Logs => {
                 let records =
                     decode(message, turn.as_ref(), |it| otlp::read_logs_json(it)).await??;
-                self.take_logs(&records, sender);
+                self.take_logs(&records, sender).await?;
             }
             Signal::Metrics => {
                 let points =
@@ -229,11 +229,21 @@ impl<S: Sink> Intake<S> {
     }
 
     /// Counts log records; a run only learns that its trace has some.
-    fn take_logs(&self, records: &otlp::LogRecords, sender: &Sender) {
+    async fn take_logs(
+        &self,
+        records: &otlp::LogRecords,
+        sender: &Sender,
+    ) -> Result<(), ExportError> {
         add(&self.watch.logs, records.count);
+        let mut is_wanted = false;
         for trace_id in records.traces.iter().filter(|trace_id| self.sink.wants(trace_id, sender)) {
             self.sink.logged(trace_id, sender);
+            is_wanted = true;
         }
+        if is_wanted {
+            self.sink.flush().await?;
+        }
+        Ok(())
     }
 
     /// Waits for a permit to decode a large message on another thread; a small one is decoded in place.

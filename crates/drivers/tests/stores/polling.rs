@@ -147,6 +147,7 @@ async fn played(
             Arrival::Gap { gap: AnswerGap::Failed(why), .. } => format!("failed: {why}"),
             Arrival::Gap { gap: AnswerGap::Partial(why), .. } => format!("partial: {why}"),
             Arrival::Gap { gap: AnswerGap::Refused(why), .. } => format!("refused: {why}"),
+            pushed @ (Arrival::Proof { .. } | Arrival::Doubt { .. }) => format!("{pushed:?}"),
         });
     }
     let queries = queries.lock().expect("no panic").clone();

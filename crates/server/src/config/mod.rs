@@ -319,7 +319,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
         secrets: key_rings::secrets(root.section("secrets")),
         triggers: reach::read(server.section("triggers")),
         stores: reach::stores(server.section("stores")),
-        nats: nats::read(&mut root),
+        nats: nats::read(&mut root, found),
         log: log(root.section("log")),
         provisioning: server.string("provisioning").map(PathBuf::from),
         data_directory,

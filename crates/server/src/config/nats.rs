@@ -4,7 +4,7 @@ use std::{ops::RangeInclusive, path::PathBuf, time::Duration};
 
 use bus::{Login, STREAM_SLOTS, StreamLimits};
 use model::Secret;
-use source::{Fields, Item};
+use source::{Diagnostics, Fields, Item};
 
 /// The bus over which several servers share spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -17,8 +17,6 @@ pub struct Nats {
     pub ca: Option<PathBuf>,
     /// The beginning of all subjects and names of streams.
     pub prefix: String,
-    /// The number of streams, each for 32 workers.
-    pub streams: u16,
     /// The bounds of a stream.
     pub limits: StreamLimits,
     /// Whether NATS writes to disk before it acknowledges.
@@ -28,30 +26,33 @@ pub struct Nats {
 /// All slots, in streams.
 const STREAMS_MAX: u16 = u16::MAX / STREAM_SLOTS;
 
-pub(super) fn read(root: &mut Fields<'_>) -> Option<Nats> {
+pub(super) fn read(root: &mut Fields<'_>, found: &Diagnostics) -> Option<Nats> {
     const BYTES: RangeInclusive<u64> = 1 << 20..=1 << 50;
     const AGE: RangeInclusive<Duration> = Duration::from_secs(60)..=Duration::from_secs(86_400);
     let mut fields = root.table("nats")?;
     let servers = fields.require("endpoint").and_then(|item| servers(&item));
-    let login = login(&mut fields);
+    let login = login(&mut fields, found);
     let bytes_max = fields.take("maxBytes").and_then(|item| item.size(BYTES)).unwrap_or(1 << 30);
     let age_max = fields.take("maxAge").and_then(|item| age(&item, &AGE));
     let prefix = fields.take("prefix").and_then(|item| prefix(&item));
-    let nats = servers.map(|servers| Nats {
-        servers,
+    let ca = fields.string("ca").map(PathBuf::from);
+    let streams = fields.integer("streams", 1..=STREAMS_MAX).unwrap_or(1);
+    let replicas = fields.integer("replicas", 1..=5).unwrap_or(3);
+    let is_synced = fields.boolean("synced").unwrap_or(false);
+    fields.finish();
+    Some(Nats {
+        servers: servers?,
         login,
-        ca: fields.string("ca").map(PathBuf::from),
+        ca,
         prefix: prefix.unwrap_or_else(|| "qualitytrace".to_owned()),
-        streams: fields.integer("streams", 1..=STREAMS_MAX).unwrap_or(1),
         limits: StreamLimits {
             bytes_max: i64::try_from(bytes_max).unwrap_or(i64::MAX),
             age_max: age_max.unwrap_or(Duration::from_secs(900)),
-            replicas: fields.integer("replicas", 1..=5).unwrap_or(3),
+            replicas,
+            streams,
         },
-        is_synced: fields.boolean("synced").unwrap_or(false),
-    });
-    fields.finish();
-    nats
+        is_synced,
+    })
 }
 
 /// Parses the URLs of the nodes, separated by commas.
@@ -93,12 +94,14 @@ fn age(item: &Item<'_>, range: &RangeInclusive<Duration>) -> Option<Duration> {
 }
 
 /// Parses the login: at most one of its forms.
-fn login(fields: &mut Fields<'_>) -> Login {
+fn login(fields: &mut Fields<'_>, found: &Diagnostics) -> Login {
     let (user, password) = (fields.take("user"), fields.take("password"));
     let (nkey, credentials) = (fields.take("nkey"), fields.take("credentials"));
     let given = [user.as_ref(), nkey.as_ref(), credentials.as_ref()];
     if let [_, second, ..] = given.into_iter().flatten().collect::<Vec<_>>().as_slice() {
-        second.refuse("one way to log in: `user` with `password`, `nkey` or `credentials`");
+        let words = "a second way to log in to NATS";
+        let help = "choose one: `user` with `password`, `nkey` or `credentials`";
+        found.push(found.error(second.head(), words).help(help));
     }
     let secret = |item: &Item<'_>| item.string().map(Secret::new);
     match (user, password) {
@@ -108,8 +111,12 @@ fn login(fields: &mut Fields<'_>) -> Login {
                 return Login::User { name: name.to_owned(), password };
             }
         }
-        (Some(alone), None) => alone.refuse("`password` beside it"),
-        (None, Some(alone)) => alone.refuse("`user` beside it"),
+        (Some(alone), None) => {
+            found.push(found.error(alone.head(), "`nats.user` needs `nats.password` beside it"));
+        }
+        (None, Some(alone)) => {
+            found.push(found.error(alone.head(), "`nats.password` needs `nats.user` beside it"));
+        }
         (None, None) => {}
     }
     if let Some(seed) = nkey.as_ref().and_then(secret) {

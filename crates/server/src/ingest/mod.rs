@@ -9,18 +9,9 @@ pub(crate) mod interests;
 mod journal_key;
 pub(crate) mod span_bus;
 
-use std::{
-    collections::{HashMap, VecDeque},
-    fs,
-    net::SocketAddr,
-    path::PathBuf,
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
-    },
-};
+use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
-use bus::{Bus, Channel, Local, Nats};
+use bus::{Bus, Channel, Local, Nats, Signal};
 use drivers::receiver::{self, Gate, Sender, Sink, SinkError, Tls};
 use model::{KeyRing, Project, TraceId, World};
 use otlp::Batch;
@@ -52,83 +43,6 @@ pub(crate) struct Ingest {
     /// The other servers, which conclude nothing from absence while they know that this server accepts spans.
     pub(crate) peers: Peers,
     pub(crate) world: World,
-    /// The exports that were not accepted, and that may have belonged to any run.
-    pub(crate) unread: Arc<UnreadableExports>,
-    /// The traces of runs with log records.
-    pub(crate) logs: Arc<Logs>,
-}
-
-/// Exports that were not accepted and that may have belonged to any run that their senders reach.
-#[derive(Debug, Default)]
-pub(crate) struct UnreadableExports {
-    /// The exports of spans.
-    pub(crate) spans: LostExports,
-    /// The exports of log records.
-    pub(crate) logs: LostExports,
-}
-
-/// The number of exports of one signal.
-#[derive(Debug, Default)]
-pub(crate) struct LostExports {
-    /// The exports of senders that reach all projects.
-    all: AtomicU64,
-    /// The exports of other senders: at most one entry for each project.
-    by_project: Mutex<HashMap<Project, u64>>,
-}
-
-impl LostExports {
-    fn add(&self, sender: &Sender) {
-        let Some(projects) = sender.projects() else {
-            self.all.fetch_add(1, Ordering::Relaxed);
-            return;
-        };
-        let mut counts = self.by_project.lock().unwrap_or_else(PoisonError::into_inner);
-        for project in projects {
-            *counts.entry(project.clone()).or_default() += 1;
-        }
-    }
-
-    /// Returns how many may have belonged to a run of this project.
-    pub(crate) fn of(&self, project: &Project) -> u64 {
-        let counts = self.by_project.lock().unwrap_or_else(PoisonError::into_inner);
-        self.all.load(Ordering::Relaxed) + counts.get(project).copied().unwrap_or(0)
-    }
-}
-
-/// The newest traces with log records: a run queries its own trace before it concludes that there are no events.
-#[derive(Debug, Default)]
-pub(crate) struct Logs(Mutex<LogCounts>);
-
-#[derive(Debug, Default)]
-struct LogCounts {
-    by_trace: HashMap<TraceId, u64>,
-    /// The traces in the order of their first log record.
-    order: VecDeque<TraceId>,
-}
-
-/// The maximum number of traces with counted log records; the oldest one is evicted for a new one.
-const LOG_TRACES_MAX: usize = 65_536;
-
-impl Logs {
-    fn add(&self, trace: TraceId) {
-        let mut counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let LogCounts { by_trace, order } = &mut *counts;
-        *by_trace.entry(trace).or_insert_with(|| {
-            order.push_back(trace);
-            0
-        }) += 1;
-        while order.len() > LOG_TRACES_MAX
-            && let Some(oldest) = order.pop_front()
-        {
-            by_trace.remove(&oldest);
-        }
-    }
-
-    /// Returns the number of log records of this trace.
-    pub(crate) fn of(&self, trace: TraceId) -> u64 {
-        let counts = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        counts.by_trace.get(&trace).copied().unwrap_or(0)
-    }
 }
 
 /// The settings of the receiver and the span journal.
@@ -291,16 +205,19 @@ impl Sink for Ingest {
     }
 
     fn logged(&self, trace_id: &TraceId, sender: &Sender) {
-        self.channels(*trace_id, sender)
-            .into_iter()
-            .for_each(|channel| self.logs.add(channel.trace));
+        self.channels(*trace_id, sender).into_iter().for_each(|channel| self.bus.log(channel));
     }
 
     fn lost_unread(&self, sender: &Sender, what: receiver::LostSignal) {
-        match what {
-            receiver::LostSignal::Spans => self.unread.spans.add(sender),
-            receiver::LostSignal::Logs => self.unread.logs.add(sender),
-        }
+        let signal = match what {
+            receiver::LostSignal::Spans => Signal::Spans,
+            receiver::LostSignal::Logs => Signal::Logs,
+        };
+        self.bus.lose_unread(signal, sender.projects());
+    }
+
+    async fn flush(&self) -> Result<(), SinkError> {
+        self.bus.flush().await.map_err(|refused| SinkError::Unavailable(refused.to_string()))
     }
 
     async fn accept(&self, batches: Vec<Batch>, sender: &Sender) -> Result<(), SinkError> {
@@ -338,7 +255,7 @@ impl Sink for Ingest {
 mod tests {
     use std::{fs, sync::Arc, time::Duration};
 
-    use bus::{Bus, Channel, Doubt, Limits, Local, Next, Options, SealKeys};
+    use bus::{Bus, Channel, Doubt, Limits, Local, Next, Options, SealKeys, Signal};
     use drivers::receiver::{
         LostSignal, Sender, Sink, SinkError,
         conformance::{Facts, conforms},
@@ -363,8 +280,6 @@ mod tests {
             interests: Interests::default(),
             peers: Peers::counted(Duration::from_secs(600), world),
             world,
-            unread: Arc::default(),
-            logs: Arc::default(),
         };
         (ingest, directory)
     }
@@ -406,7 +321,7 @@ mod tests {
                 }
                 held
             },
-            || lost(&ingest, facts.wanted) + ingest.unread.spans.of(&Project::default()),
+            || lost(&ingest, facts.wanted) + ingest.bus.unread(Signal::Spans, &Project::default()),
         )
         .await;
     }
@@ -444,11 +359,20 @@ mod tests {
         assert_eq!(own.next().await.as_deref(), Some(&b"of beta"[..]));
         assert_eq!(own.next().await.as_deref(), Some(&b"of beta again"[..]));
         ingest.lost_unread(&of_alpha, LostSignal::Spans);
-        assert_eq!((ingest.unread.spans.of(&alpha), ingest.unread.spans.of(&beta)), (1, 0));
+        assert_eq!(
+            (ingest.bus.unread(Signal::Spans, &alpha), ingest.bus.unread(Signal::Spans, &beta)),
+            (1, 0)
+        );
         ingest.lost_unread(&Sender::of_all(), LostSignal::Spans);
         ingest.lost_unread(&of_beta, LostSignal::Logs);
-        assert_eq!((ingest.unread.spans.of(&alpha), ingest.unread.spans.of(&beta)), (2, 1));
-        assert_eq!((ingest.unread.logs.of(&alpha), ingest.unread.logs.of(&beta)), (0, 1));
+        assert_eq!(
+            (ingest.bus.unread(Signal::Spans, &alpha), ingest.bus.unread(Signal::Spans, &beta)),
+            (2, 1)
+        );
+        assert_eq!(
+            (ingest.bus.unread(Signal::Logs, &alpha), ingest.bus.unread(Signal::Logs, &beta)),
+            (0, 1)
+        );
     }
 
     #[tokio::test]

@@ -2,7 +2,7 @@
 
 use bus::{
     Batch, Bus, Channel, Doubt, Hints, Local, Nats, NatsError, NatsMember, PublishError, SealKeys,
-    Subject, Subscription,
+    Signal, Subject, Subscription,
 };
 use model::{BusSlot, Key, Project, Timestamp, World};
 use ring::digest::{Context, SHA256};
@@ -121,6 +121,41 @@ impl Bus for SpanBus {
         match self {
             Self::Local(bus) => bus.lose(now, channel),
             Self::Shared(bus) => bus.lose(now, channel),
+        }
+    }
+
+    fn lose_unread(&self, signal: Signal, projects: Option<&[Project]>) {
+        match self {
+            Self::Local(bus) => bus.lose_unread(signal, projects),
+            Self::Shared(bus) => bus.lose_unread(signal, projects),
+        }
+    }
+
+    fn unread(&self, signal: Signal, project: &Project) -> u64 {
+        match self {
+            Self::Local(bus) => bus.unread(signal, project),
+            Self::Shared(bus) => bus.unread(signal, project),
+        }
+    }
+
+    fn log(&self, channel: Channel) {
+        match self {
+            Self::Local(bus) => bus.log(channel),
+            Self::Shared(bus) => bus.log(channel),
+        }
+    }
+
+    fn logs(&self, channel: Channel) -> u64 {
+        match self {
+            Self::Local(bus) => bus.logs(channel),
+            Self::Shared(bus) => bus.logs(channel),
+        }
+    }
+
+    async fn flush(&self) -> Result<(), PublishError> {
+        match self {
+            Self::Local(bus) => bus.flush().await,
+            Self::Shared(bus) => bus.flush().await,
         }
     }
 

@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use bus::{Bus, Channel};
+use bus::{Bus, Channel, Signal};
 use db::{Db, DbError, RunLease};
 use drivers::{
     arrivals::Arrivals,
@@ -124,8 +124,8 @@ impl<'a> WorkerPorts<'a> {
             secrets: OnceLock::new(),
             stores: OnceLock::new(),
             listening: Mutex::default(),
-            unread_before: worker.unread.spans.of(project),
-            unread_logs_before: worker.unread.logs.of(project),
+            unread_before: worker.bus.unread(Signal::Spans, project),
+            unread_logs_before: worker.bus.unread(Signal::Logs, project),
             since: worker.peers.since(progress),
             resumed: progress.attempt().map(|attempt| attempt.at),
         }
@@ -314,12 +314,12 @@ impl Ports for WorkerPorts<'_> {
     }
 
     fn logs(&self, trace: TraceId) -> u64 {
-        let unread = self.worker.unread.logs.of(&self.project) - self.unread_logs_before;
-        unread + self.worker.logs.of(self.channel(trace).trace)
+        let unread = self.worker.bus.unread(Signal::Logs, &self.project) - self.unread_logs_before;
+        unread + self.worker.bus.logs(self.channel(trace))
     }
 
     fn has_lost_spans(&self, trace: TraceId) -> bool {
-        let unread = self.worker.unread.spans.of(&self.project);
+        let unread = self.worker.bus.unread(Signal::Spans, &self.project);
         let doubt = self.worker.bus.doubt(self.channel(trace));
         unread > self.unread_before || doubt.is_some_and(|doubt| doubt.is_loss())
     }

@@ -23,7 +23,7 @@ use super::{
 use crate::{
     config,
     database::{keys::Keys, peers::Peers},
-    ingest::{Logs, UnreadableExports, interests::Interests, span_bus::SpanBus},
+    ingest::{interests::Interests, span_bus::SpanBus},
     telemetry::{calls::Watch, spans::RunTrace},
 };
 
@@ -42,12 +42,8 @@ pub(crate) struct Worker {
     pub(crate) keys: Keys,
     pub(crate) interests: Interests,
     pub(crate) peers: Peers,
-    /// The exports that were not accepted, and that may have belonged to any run.
-    pub(crate) unread: Arc<UnreadableExports>,
     /// The thread pool that judges runs.
     pub(crate) pool: Pool,
-    /// The traces with log records.
-    pub(crate) logs: Arc<Logs>,
     /// The counts of the receiver, for runs with an incomplete trace.
     pub(crate) witness: ReceiverStats,
     pub(crate) triggers: Triggers,
