@@ -123,6 +123,7 @@ async fn a_run_whose_owner_is_killed_is_decided_by_another_server() -> Result<()
     apply(&first, &target, 4000).await?;
     let (id, trace) = start(&first).await?;
     let second = serve(&database, &nats, "workers: {lease: 3s}\n").await?;
+    // The exports of the target to the first server take some time, and this test has no other sign of them.
     sleep(Duration::from_millis(500)).await;
     assert_eq!(send(&second, &trace).await?, 200);
     first.server.kill().await?;

@@ -17,12 +17,12 @@ const HEALTHY_MAX: Duration = Duration::from_secs(30);
 /// The nodes of one NATS, which run until they are dropped.
 #[derive(Debug)]
 pub struct NatsCluster {
-    nodes: Vec<Node>,
+    nodes: Vec<NatsNode>,
     folder: TempDir,
 }
 
 #[derive(Debug)]
-struct Node {
+struct NatsNode {
     process: Option<Child>,
     config: PathBuf,
     port: u16,
@@ -57,7 +57,7 @@ impl NatsCluster {
                     data.display()
                 ),
             )?;
-            started.nodes.push(Node { process: None, config, port, monitor });
+            started.nodes.push(NatsNode { process: None, config, port, monitor });
         }
         for node in 0..nodes {
             started.start_node(usize::from(node))?;
@@ -86,7 +86,7 @@ impl NatsCluster {
     /// Starts a node that was killed.
     pub fn start_node(&mut self, node: usize) -> Result<()> {
         let program = setting("QUALITYTRACE_TEST_NATS")?;
-        let Node { process, config, .. } = &mut self.nodes[node];
+        let NatsNode { process, config, .. } = &mut self.nodes[node];
         ensure!(process.is_none(), "it runs already");
         let mut nats = Command::new(program);
         nats.arg("-c").arg(config).stdout(Stdio::null()).stderr(Stdio::null()).kill_on_drop(true);

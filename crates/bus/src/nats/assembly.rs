@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use model::{Timestamp, TraceId};
 
-use super::wire::{Chunk, Publisher};
+use super::wire::{Chunk, PublisherId};
 
 /// The upper bound of batches that are not complete.
 const BATCHES_MAX: usize = 1024;
@@ -14,7 +14,7 @@ const BATCHES_MAX: usize = 1024;
 pub(super) struct Assembly {
     bytes_max: usize,
     bytes: usize,
-    parts: HashMap<(Publisher, u64), Parts>,
+    parts: HashMap<(PublisherId, u64), Parts>,
 }
 
 #[derive(Debug)]
@@ -27,7 +27,7 @@ struct Parts {
 
 /// What a chunk leads to.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Assembled {
+pub(super) struct AssemblyResult {
     /// The batch, if it is complete.
     pub(super) batch: Option<Vec<u8>>,
     /// The traces of batches for which there is no room.
@@ -40,9 +40,9 @@ impl Assembly {
     }
 
     /// Adds a chunk.
-    pub(super) fn add(&mut self, trace: TraceId, chunk: &Chunk, bytes: Vec<u8>) -> Assembled {
+    pub(super) fn add(&mut self, trace: TraceId, chunk: &Chunk, bytes: Vec<u8>) -> AssemblyResult {
         if chunk.count == 1 {
-            return Assembled { batch: Some(bytes), lost: Vec::new() };
+            return AssemblyResult { batch: Some(bytes), lost: Vec::new() };
         }
         let key = (chunk.publisher, chunk.number);
         let parts = self.parts.entry(key).or_insert_with(|| Parts {
@@ -53,7 +53,7 @@ impl Assembly {
         });
         // A chunk that was sent again replaces itself.
         let Some(place) = parts.chunks.get_mut(usize::from(chunk.index)) else {
-            return Assembled { batch: None, lost: vec![trace] };
+            return AssemblyResult { batch: None, lost: vec![trace] };
         };
         let before = place.replace(bytes).map_or(0, |before| before.len());
         let after = place.as_ref().map_or(0, Vec::len);
@@ -61,9 +61,9 @@ impl Assembly {
         self.bytes = self.bytes + after - before;
         if parts.chunks.iter().all(Option::is_some) {
             let whole = self.remove(&key).map(|parts| parts.chunks.into_iter().flatten().flatten());
-            return Assembled { batch: whole.map(Iterator::collect), lost: Vec::new() };
+            return AssemblyResult { batch: whole.map(Iterator::collect), lost: Vec::new() };
         }
-        Assembled { batch: None, lost: self.make_room() }
+        AssemblyResult { batch: None, lost: self.make_room() }
     }
 
     /// Discards the oldest batches until there is room, and returns their traces.
@@ -77,7 +77,7 @@ impl Assembly {
         lost
     }
 
-    fn remove(&mut self, key: &(Publisher, u64)) -> Option<Parts> {
+    fn remove(&mut self, key: &(PublisherId, u64)) -> Option<Parts> {
         let parts = self.parts.remove(key)?;
         self.bytes -= parts.bytes;
         Some(parts)
@@ -86,12 +86,12 @@ impl Assembly {
 
 #[cfg(test)]
 mod tests {
-    use super::{Assembled, Assembly};
-    use crate::nats::wire::{Chunk, Publisher};
+    use super::{Assembly, AssemblyResult};
+    use crate::nats::wire::{Chunk, PublisherId};
     use model::{Timestamp, TraceId};
 
     fn chunk(number: u64, index: u16, count: u16) -> Chunk {
-        let (publisher, at) = (Publisher([1; 8]), Timestamp::from_nanos(number));
+        let (publisher, at) = (PublisherId([1; 8]), Timestamp::from_nanos(number));
         Chunk { publisher, number, index, count, spans: 1, at }
     }
 
@@ -102,7 +102,7 @@ mod tests {
     #[test]
     fn chunks_make_a_batch_in_their_order_whenever_they_come() {
         let mut assembly = Assembly::new(100);
-        let nothing = || Assembled { batch: None, lost: Vec::new() };
+        let nothing = || AssemblyResult { batch: None, lost: Vec::new() };
         let mut add = |number, index, text: &str| {
             assembly.add(trace(), &chunk(number, index, 3), text.as_bytes().to_vec())
         };
@@ -121,7 +121,7 @@ mod tests {
         let mut assembly = Assembly::new(10);
         assembly.add(trace(), &chunk(1, 0, 2), vec![0; 6]);
         let added = assembly.add(trace(), &chunk(2, 0, 2), vec![0; 6]);
-        assert_eq!(added, Assembled { batch: None, lost: vec![trace()] });
+        assert_eq!(added, AssemblyResult { batch: None, lost: vec![trace()] });
         assert_eq!((assembly.bytes, assembly.parts.len()), (6, 1));
         let outside = Chunk { index: 5, ..chunk(2, 0, 9) };
         assert_eq!(assembly.add(trace(), &outside, vec![0; 6]).lost, [trace()], "another count");

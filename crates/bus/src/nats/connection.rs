@@ -26,7 +26,7 @@ use model::{Timestamp, TraceId};
 use super::{
     StreamLimits,
     cursor::StreamFacts,
-    wire::{Publisher, StreamNumber},
+    wire::{PublisherId, StreamNumber},
 };
 
 /// How long one try to store a message may take.
@@ -39,11 +39,11 @@ pub(super) struct Connection {
     pub(super) client: Client,
     context: Context,
     pub(super) prefix: String,
-    pub(super) publisher: Publisher,
+    pub(super) publisher: PublisherId,
     pub(super) is_synced: bool,
     limits: StreamLimits,
     next: AtomicU64,
-    /// The traces that have a feed of their own.
+    /// The traces that have a reader of their own.
     resumed: Mutex<HashSet<TraceId>>,
 }
 
@@ -81,7 +81,7 @@ impl Connection {
             client,
             context,
             prefix,
-            publisher: Publisher(publisher),
+            publisher: PublisherId(publisher),
             is_synced,
             limits,
             next: AtomicU64::new(0),

@@ -12,7 +12,7 @@ use bytes::Bytes;
 use futures_core::Stream;
 use tokio::{sync::mpsc, time::sleep};
 
-use super::{connection::Connection, wire::Publisher};
+use super::{connection::Connection, wire::PublisherId};
 use crate::hints::{Sender, Subject};
 
 /// The hints that may wait to be sent; a further one is lost, as hints may be.
@@ -68,7 +68,7 @@ impl NatsHints {
 async fn send(
     client: &Client,
     subject: &str,
-    publisher: Publisher,
+    publisher: PublisherId,
     mut unsent: mpsc::Receiver<Subject>,
 ) {
     while let Some(hint) = unsent.recv().await {
@@ -78,14 +78,14 @@ async fn send(
     }
 }
 
-async fn listen(client: &Client, subject: &str, publisher: Publisher, local: &Sender) {
+async fn listen(client: &Client, subject: &str, publisher: PublisherId, local: &Sender) {
     loop {
         if let Ok(mut messages) = client.subscribe(subject.to_owned()).await {
             while let Some(message) =
                 poll_fn(|context| Pin::new(&mut messages).poll_next(context)).await
             {
                 let Some((from, hint)) = message.payload.split_first_chunk() else { continue };
-                if Publisher(*from) != publisher {
+                if PublisherId(*from) != publisher {
                     local.send(Subject(String::from_utf8_lossy(hint).into_owned()));
                 }
             }

@@ -1,16 +1,17 @@
 //! The bus over NATS: spans in JetStream, hints in plain messages.
 //!
 //! Each process that reads spans has a *slot*; a channel names the slot of its first reader, so that any process knows from the
-//! channel alone where its spans go. A process reads all messages to its slot by one consumer, into memory ([`feed`]). It reads the
+//! channel alone where its spans go. A process reads all messages to its slot by one consumer, into memory ([`reader`]). It reads the
 //! trace of another process by a consumer of its own, from the first message on. A full stream refuses. ADR 0040 has the reasons.
 
 mod assembly;
 mod connection;
 mod cursor;
-mod feed;
+
 mod hints;
 mod outbox;
 mod publish;
+mod reader;
 mod wire;
 
 use std::{
@@ -34,10 +35,10 @@ use crate::{
     Subscription, notices::Notices, spans::Spans, traces::TraceTable,
 };
 use connection::Connection;
-use feed::{Feed, Scope};
 use hints::NatsHints;
 use outbox::{Notice, Outbox};
-use publish::Publishing;
+use publish::Publisher;
+use reader::{Scope, StreamReader};
 pub use wire::STREAM_SLOTS;
 pub(crate) use wire::read_projects;
 
@@ -146,16 +147,16 @@ pub struct Nats {
 /// The part of this process.
 #[derive(Debug)]
 struct Membership {
-    publishing: Arc<Publishing>,
+    publisher: Arc<Publisher>,
     keys: SealKeys,
-    own: Feed,
+    own: StreamReader,
     slot: BusSlot,
     resumed: Mutex<ResumedTraces>,
     tasks: Mutex<JoinSet<()>>,
 }
 
 /// The traces of other processes that this one reads.
-type ResumedTraces = std::collections::HashMap<model::TraceId, (Feed, AbortHandle)>;
+type ResumedTraces = std::collections::HashMap<model::TraceId, (StreamReader, AbortHandle)>;
 
 impl Nats {
     /// Creates a bus that refuses all spans until the process takes part.
@@ -177,28 +178,27 @@ impl Nats {
         let connection = Connection::new(client, prefix.clone(), publisher, (*stream, *is_synced));
         let connection = Arc::new(connection);
         let spans = self.spans.clone();
-        let publishing = Arc::new(Publishing {
+        let publisher = Arc::new(Publisher {
             connection: Arc::clone(&connection),
             spans: spans.clone(),
             sealer: Mutex::new(keys.sealer()),
             outbox: Outbox::default(),
         });
         let (own, task, ready) =
-            Feed::new(Scope::Slot(slot), &connection, self.memory(), keys.opener());
+            StreamReader::new(Scope::Slot(slot), &connection, self.memory(), keys.opener());
         let exchange = self.hints.exchange(&connection);
         let mut tasks = JoinSet::new();
         tasks.spawn(task.run());
         tasks.spawn(exchange);
-        tasks.spawn(Arc::clone(&publishing).send_notices());
+        tasks.spawn(Arc::clone(&publisher).send_notices());
         wait(ready).await;
         let (resumed, tasks) = (Mutex::default(), Mutex::new(tasks));
         // Two tries to take part at a time are one: the second one ends here.
-        let _first =
-            self.membership.set(Membership { publishing, keys, own, slot, resumed, tasks });
+        let _first = self.membership.set(Membership { publisher, keys, own, slot, resumed, tasks });
         Ok(())
     }
 
-    /// Returns where feeds store what they read.
+    /// Returns where readers store what they read.
     fn memory(&self) -> (Spans, Arc<Notices>) {
         (self.spans.clone(), Arc::clone(&self.notices))
     }
@@ -206,13 +206,13 @@ impl Nats {
     /// Adds a notice for the readers of other processes.
     fn tell(&self, notice: Notice) {
         if let Some(membership) = self.membership.get() {
-            membership.publishing.outbox.add(notice);
+            membership.publisher.outbox.add(notice);
         }
     }
 
     /// Whether NATS can be reached; false before the process takes part.
     pub fn is_connected(&self) -> bool {
-        self.membership.get().is_some_and(|it| it.publishing.connection.is_connected())
+        self.membership.get().is_some_and(|it| it.publisher.connection.is_connected())
     }
 
     /// Returns the slot of this process, once it takes part.
@@ -222,10 +222,10 @@ impl Nats {
 }
 
 impl Membership {
-    /// Returns the feed that reads a trace.
-    fn feed(&self, channel: Channel) -> Feed {
+    /// Returns the reader that reads a trace.
+    fn reader(&self, channel: Channel) -> StreamReader {
         let resumed = self.resumed();
-        resumed.get(&channel.trace).map_or_else(|| self.own.clone(), |(feed, _)| feed.clone())
+        resumed.get(&channel.trace).map_or_else(|| self.own.clone(), |(reader, _)| reader.clone())
     }
 
     fn resumed(&self) -> MutexGuard<'_, ResumedTraces> {
@@ -233,9 +233,9 @@ impl Membership {
     }
 }
 
-/// Waits for a feed that is opened for the first time.
+/// Waits for a reader that is opened for the first time.
 async fn wait(ready: oneshot::Receiver<()>) {
-    // Without NATS the feed is opened later, and no marker comes until then.
+    // Without NATS the reader is opened later, and no marker comes until then.
     let _opened = timeout(CONNECT_MAX, ready).await;
 }
 
@@ -287,7 +287,7 @@ impl Bus for Nats {
         let Some(membership) = self.membership.get() else {
             return Err(PublishError::Away { reason: "this server has no slot yet".to_owned() });
         };
-        membership.publishing.publish(now, batches).await
+        membership.publisher.publish(now, batches).await
     }
 
     fn subscribe(&self, channel: Channel, project: &Project) -> Subscription {
@@ -303,34 +303,35 @@ impl Bus for Nats {
 
     fn resume(&self, channel: Channel, since: Timestamp) {
         let Some(membership) = self.membership.get() else { return };
-        let connection = &membership.publishing.connection;
+        let connection = &membership.publisher.connection;
         let mut resumed = membership.resumed();
         if resumed.contains_key(&channel.trace) {
             return;
         }
         connection.resumed().insert(channel.trace);
         let scope = Scope::Trace(channel, since);
-        let (feed, task, _) = Feed::new(scope, connection, self.memory(), membership.keys.opener());
+        let (reader, task, _) =
+            StreamReader::new(scope, connection, self.memory(), membership.keys.opener());
         let mut tasks = membership.tasks.lock().unwrap_or_else(PoisonError::into_inner);
         while tasks.try_join_next().is_some() {}
-        resumed.insert(channel.trace, (feed, tasks.spawn(task.run())));
+        resumed.insert(channel.trace, (reader, tasks.spawn(task.run())));
     }
 
     async fn proved(&self, channel: Channel) -> Result<u64, Doubt> {
-        let feed = self.membership.get().ok_or(Doubt::NotListened)?.feed(channel);
-        feed.proved().await?;
-        self.spans.batches(channel.trace, &feed.era())
+        let reader = self.membership.get().ok_or(Doubt::NotListened)?.reader(channel);
+        reader.proved().await?;
+        self.spans.batches(channel.trace, &reader.era())
     }
 
     fn doubt(&self, channel: Channel) -> Option<Doubt> {
         let Some(membership) = self.membership.get() else { return Some(Doubt::NotListened) };
-        self.spans.batches(channel.trace, &membership.feed(channel).era()).err()
+        self.spans.batches(channel.trace, &membership.reader(channel).era()).err()
     }
 
     fn lose(&self, now: Timestamp, channel: Channel) {
         // Before the process takes part it has accepted nothing, and no run depends on it.
         if let Some(membership) = self.membership.get() {
-            membership.publishing.lose(now, channel);
+            membership.publisher.lose(now, channel);
         }
     }
 
@@ -356,7 +357,7 @@ impl Bus for Nats {
 
     async fn flush(&self) -> Result<(), PublishError> {
         match self.membership.get() {
-            Some(membership) => membership.publishing.flush().await,
+            Some(membership) => membership.publisher.flush().await,
             None => Ok(()),
         }
     }
@@ -366,7 +367,7 @@ impl Bus for Nats {
             && let Some((_, task)) = membership.resumed().remove(&channel.trace)
         {
             task.abort();
-            membership.publishing.connection.resumed().remove(&channel.trace);
+            membership.publisher.connection.resumed().remove(&channel.trace);
         }
         self.spans.forget(channel.trace);
     }

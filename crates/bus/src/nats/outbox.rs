@@ -1,6 +1,6 @@
-//! What has to be told to the readers of traces, and is not stored yet: losses, log records, unreadable exports.
+//! What the readers of traces have to know, and is not stored yet: losses, log records, unreadable exports.
 //!
-//! It is told until it is stored. Equal notices are one message, so that the outbox stays small however long NATS is away.
+//! Each notice is sent until it is stored. Equal notices are one message, so that the outbox stays small however long NATS is away.
 
 use std::{
     collections::{HashMap, HashSet},

@@ -1,4 +1,4 @@
-//! Publishes batches: in chunks, sealed, tried again for some time, and told to their readers where that fails.
+//! Publishes batches: in chunks, sealed, tried again for some time; where that fails, their readers are notified.
 
 use std::{
     collections::HashSet,
@@ -33,7 +33,7 @@ const PAUSE: Duration = Duration::from_millis(50);
 
 /// Publishes batches.
 #[derive(Debug)]
-pub(super) struct Publishing {
+pub(super) struct Publisher {
     pub(super) connection: Arc<Connection>,
     pub(super) spans: Spans,
     pub(super) sealer: Mutex<Sealer>,
@@ -41,20 +41,20 @@ pub(super) struct Publishing {
 }
 
 /// A message that is not stored yet.
-struct Outgoing {
+struct UnsentMessage {
     channel: Channel,
     subject: String,
     payload: Bytes,
 }
 
-/// The batches of a publisher that may give up; their loss is told unless they are stored.
-struct Unstored<'a> {
-    publishing: &'a Publishing,
+/// The batches of a publisher that may give up; their readers are notified unless they are stored.
+struct LossGuard<'a> {
+    publisher: &'a Publisher,
     now: Timestamp,
-    messages: Vec<Outgoing>,
+    messages: Vec<UnsentMessage>,
 }
 
-impl Publishing {
+impl Publisher {
     /// Stores these batches.
     pub(super) async fn publish(
         &self,
@@ -70,7 +70,7 @@ impl Publishing {
             self.lose(now, batch.channel);
         }
         let messages = batches.iter().flat_map(|batch| self.messages(now, batch)).collect();
-        let mut unstored = Unstored { publishing: self, now, messages };
+        let mut unstored = LossGuard { publisher: self, now, messages };
         let began = Instant::now();
         while !unstored.messages.is_empty() {
             match self.try_all(&mut unstored.messages).await {
@@ -93,7 +93,7 @@ impl Publishing {
     }
 
     /// Sends all of these messages, then awaits their acknowledgements; keeps those that were not stored.
-    async fn try_all(&self, messages: &mut Vec<Outgoing>) -> Result<(), StoreError> {
+    async fn try_all(&self, messages: &mut Vec<UnsentMessage>) -> Result<(), StoreError> {
         let mut sent = Vec::with_capacity(messages.len());
         for message in messages.iter() {
             sent.push(self.connection.send(&message.subject, message.payload.clone()).await);
@@ -126,7 +126,7 @@ impl Publishing {
     }
 
     /// Returns the messages of a batch.
-    fn messages(&self, now: Timestamp, batch: &Batch) -> Vec<Outgoing> {
+    fn messages(&self, now: Timestamp, batch: &Batch) -> Vec<UnsentMessage> {
         let Batch { channel, spans, bytes, projects } = batch;
         let mut whole = wire::write_projects(projects.as_deref());
         whole.extend_from_slice(bytes);
@@ -140,7 +140,7 @@ impl Publishing {
             let head = Chunk { publisher, number, index, count, spans: *spans, at: now };
             // The subject has the trace.
             let payload = self.seal(Head::Chunk(head).write(), channel.trace.as_bytes(), chunk);
-            Outgoing { channel: *channel, subject: subject.clone(), payload: payload.into() }
+            UnsentMessage { channel: *channel, subject: subject.clone(), payload: payload.into() }
         };
         (0..count).zip(chunks).map(message).collect()
     }
@@ -209,11 +209,11 @@ fn projects_of(projects: &Option<Vec<model::Project>>) -> Vec<u8> {
     wire::write_projects(projects.as_deref())
 }
 
-impl Drop for Unstored<'_> {
+impl Drop for LossGuard<'_> {
     fn drop(&mut self) {
         let channels: HashSet<_> = self.messages.iter().map(|message| message.channel).collect();
         for channel in channels {
-            self.publishing.lose(self.now, channel);
+            self.publisher.lose(self.now, channel);
         }
     }
 }

@@ -76,12 +76,12 @@ pub(super) fn trace_of(subject: &str) -> Option<TraceId> {
 
 /// A process that publishes, by a random number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(super) struct Publisher(pub(super) [u8; 8]);
+pub(super) struct PublisherId(pub(super) [u8; 8]);
 
 /// A part of a batch. The first one states the projects that its sender may write to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Chunk {
-    pub(super) publisher: Publisher,
+    pub(super) publisher: PublisherId,
     /// The number of the batch.
     pub(super) number: u64,
     pub(super) index: u16,
@@ -97,13 +97,13 @@ pub(super) struct Chunk {
 pub(super) enum Head {
     Chunk(Chunk),
     /// Proves that all messages before it have been delivered.
-    Marker(Publisher, u64),
+    Marker(PublisherId, u64),
     /// Spans of the trace were refused or lost, and their sender may have given up.
-    Loss(Publisher),
+    Loss(PublisherId),
     /// This many log records of the trace arrived.
-    Log(Publisher, u64),
+    Log(PublisherId, u64),
     /// This many exports could not be read; the projects of their senders follow, sealed.
-    Unread(Publisher, Signal, u64),
+    Unread(PublisherId, Signal, u64),
 }
 
 const CHUNK: u8 = 1;
@@ -159,7 +159,7 @@ impl Head {
     pub(super) fn read(payload: &[u8]) -> Option<(Self, &[u8])> {
         let ([VERSION, kind], rest) = payload.split_first_chunk()? else { return None };
         let (publisher, rest) = rest.split_first_chunk()?;
-        let publisher = Publisher(*publisher);
+        let publisher = PublisherId(*publisher);
         match *kind {
             CHUNK => {
                 let (number, rest) = rest.split_first_chunk()?;
@@ -260,7 +260,7 @@ mod tests {
     use model::{BusSlot, Project, Timestamp, TraceId};
 
     use super::{
-        CHUNK_BYTES, Chunk, Head, Publisher, StreamNumber, markers, read_projects, subject,
+        CHUNK_BYTES, Chunk, Head, PublisherId, StreamNumber, markers, read_projects, subject,
         subjects, trace_of, write_projects,
     };
     use crate::{Channel, Signal};
@@ -281,7 +281,7 @@ mod tests {
 
     #[test]
     fn heads_are_read_as_they_were_written() {
-        let publisher = Publisher([7; 8]);
+        let publisher = PublisherId([7; 8]);
         let at = Timestamp::from_nanos(5);
         let chunk = Chunk { publisher, number: 9, index: 1, count: 2, spans: 3, at };
         let heads = [

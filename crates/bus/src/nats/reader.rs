@@ -1,8 +1,8 @@
 //! Reads the messages of a slot, or of one trace, into memory, and proves by markers that none is missing.
 //!
-//! A marker is published behind all messages that were stored before it; when the reader brings it, they have been read. One
+//! A marker is published behind all messages that were stored before it; when the consumer brings it, they have been read. One
 //! marker is on its way at a time, and serves all who wait for a proof when it is sent. A marker that does not come in time makes
-//! the feed open its reader anew, behind the last message that it read.
+//! the reader open its consumer anew, behind the last message that it read.
 
 use std::{
     future::{Future, pending, poll_fn},
@@ -30,19 +30,19 @@ use super::{
 };
 use crate::{Channel, Doubt, Era, Signal, notices::Notices, seal::Opener, spans::Spans};
 
-/// How long a marker may take before the reader is opened anew.
+/// How long a marker may take before the consumer is opened anew.
 const MARKER_MAX: Duration = Duration::from_millis(500);
 
 /// How long a proof may take.
 const PROOF_MAX: Duration = Duration::from_secs(3);
 
-/// The pause between two tries to open a reader.
+/// The pause between two tries to open a consumer.
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// How long a request to NATS may take.
 const REQUEST_MAX: Duration = Duration::from_secs(2);
 
-/// How often NATS reports that a reader without messages is alive.
+/// How often NATS reports that a consumer without messages is alive.
 const HEARTBEAT: Duration = Duration::from_secs(1);
 
 /// The upper bound of those who wait for a proof; further ones wait for a place.
@@ -53,7 +53,7 @@ const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(300);
 
 type Reply = oneshot::Sender<Result<(), Doubt>>;
 
-/// What a feed reads.
+/// What a reader reads.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Scope {
     /// All new messages to a slot.
@@ -62,15 +62,15 @@ pub(super) enum Scope {
     Trace(Channel, Timestamp),
 }
 
-/// The interface of a feed to those who read its traces.
+/// The interface of a reader to those who read its traces.
 #[derive(Clone, Debug)]
-pub(super) struct Feed {
+pub(super) struct StreamReader {
     proofs: mpsc::Sender<Reply>,
     era: Arc<Mutex<Era>>,
 }
 
-/// The task of a feed.
-pub(super) struct FeedTask {
+/// The task of a reader.
+pub(super) struct ReaderTask {
     scope: Scope,
     connection: Arc<Connection>,
     spans: Spans,
@@ -85,7 +85,7 @@ pub(super) struct FeedTask {
     marker: Option<MarkerInFlight>,
     /// The number of the last marker.
     markers: u64,
-    /// Completes when the reader was opened for the first time.
+    /// Completes when the consumer was opened for the first time.
     ready: Option<oneshot::Sender<()>>,
     is_begun: bool,
 }
@@ -93,30 +93,30 @@ pub(super) struct FeedTask {
 struct MarkerInFlight {
     number: u64,
     replies: Vec<Reply>,
-    /// When the reader is opened anew.
+    /// When the consumer is opened anew.
     reopen_at: Instant,
     /// When those who wait get a doubt.
     ends_at: Instant,
-    stored: Option<Pending<Result<(), String>>>,
+    stored: Option<BoxFuture<Result<(), String>>>,
     refusal: Option<String>,
 }
 
 type Messages = push::Messages;
 
-type Pending<T> = Pin<Box<dyn Future<Output = T> + Send>>;
+type BoxFuture<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-impl Feed {
-    /// Creates a feed, and returns its task, and what completes when its reader is open.
+impl StreamReader {
+    /// Creates a reader, and returns its task, and what completes when its consumer is open.
     pub(super) fn new(
         scope: Scope,
         connection: &Arc<Connection>,
         (spans, notices): (Spans, Arc<Notices>),
         opener: Opener,
-    ) -> (Self, FeedTask, oneshot::Receiver<()>) {
+    ) -> (Self, ReaderTask, oneshot::Receiver<()>) {
         let (proofs, requests) = mpsc::channel(PROOFS_MAX);
         let (ready, is_ready) = oneshot::channel();
         let era = Arc::new(Mutex::new(Era::default()));
-        let task = FeedTask {
+        let task = ReaderTask {
             scope,
             connection: Arc::clone(connection),
             opener,
@@ -139,7 +139,7 @@ impl Feed {
     pub(super) async fn proved(&self) -> Result<(), Doubt> {
         let (reply, proved) = oneshot::channel();
         let asked = async {
-            // A feed that has ended proves nothing.
+            // A reader that has ended proves nothing.
             self.proofs.send(reply).await.map_err(|_| Doubt::NotListened)?;
             proved.await.unwrap_or(Err(Doubt::NotListened))
         };
@@ -152,8 +152,8 @@ impl Feed {
     }
 }
 
-impl FeedTask {
-    /// Reads until the feed is dropped.
+impl ReaderTask {
+    /// Reads until the reader is dropped.
     pub(super) async fn run(mut self) {
         loop {
             let opened = timeout(REQUEST_MAX, self.open()).await;
@@ -177,7 +177,7 @@ impl FeedTask {
         }
     }
 
-    /// Takes requests while there is no reader; returns false if the feed was dropped.
+    /// Takes requests while there is no consumer; returns false if the reader was dropped.
     fn collect_requests(&mut self) -> bool {
         loop {
             match self.requests.try_recv() {
@@ -190,7 +190,7 @@ impl FeedTask {
         true
     }
 
-    /// Opens the reader behind the last message that was read.
+    /// Opens the consumer behind the last message that was read.
     async fn open(&mut self) -> Result<Messages, String> {
         let slot = self.slot();
         let (stream, facts) = self.connection.stream(StreamNumber::of(slot)).await?;
@@ -242,7 +242,7 @@ impl FeedTask {
         }
     }
 
-    /// Reads until the reader has to be opened anew; returns false if the feed was dropped.
+    /// Reads until the consumer has to be opened anew; returns false if the reader was dropped.
     async fn read(&mut self, mut messages: Messages) -> bool {
         // What was stored and not delivered comes again; a marker that was not stored is sent again.
         if let Some(marker) = &mut self.marker {
@@ -275,7 +275,7 @@ impl FeedTask {
         }
     }
 
-    /// Takes a message; returns false if the reader has to be opened anew.
+    /// Takes a message; returns false if the consumer has to be opened anew.
     async fn take(&mut self, message: &Message) -> bool {
         let Ok(info) = message.info() else { return false };
         match self.cursor.deliver(info.stream_sequence, info.consumer_sequence) {
@@ -357,7 +357,7 @@ impl FeedTask {
             self.spans.lose(chunk.at, lost);
         }
         let Some(batch) = assembled.batch else { return };
-        // A trace that has a feed of its own is read by that.
+        // A trace that has a reader of its own is read by that.
         let is_elsewhere =
             matches!(self.scope, Scope::Slot(_)) && self.connection.is_resumed(trace);
         if !is_elsewhere {
@@ -407,7 +407,7 @@ impl FeedTask {
         }
     }
 
-    /// Replies to those who wait for a marker that came; returns false if the reader has to be opened anew.
+    /// Replies to those who wait for a marker that came; returns false if the consumer has to be opened anew.
     async fn marker_came(&mut self, number: u64) -> bool {
         if self.marker.as_ref().is_none_or(|marker| marker.number != number) {
             return true;
@@ -451,7 +451,7 @@ async fn next(messages: &mut Messages) -> Option<Message> {
     next.and_then(Result::ok)
 }
 
-async fn maybe<T>(future: Option<&mut Pending<T>>) -> T {
+async fn maybe<T>(future: Option<&mut BoxFuture<T>>) -> T {
     match future {
         Some(future) => future.await,
         None => pending().await,
