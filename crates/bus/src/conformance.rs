@@ -285,12 +285,14 @@ impl Stage {
         bus.forget(anew);
         self.publish(&bus, kept, &["c"]).await;
         self.publish(&bus, anew, &["c"]).await;
+        let state = bus.state(kept);
+        assert_eq!(state.is_some(), self.facts.is_shared);
         drop(subscription);
         drop(bus);
 
         let bus = self.open(open).await;
         let mut again = subscribe(&bus, kept);
-        bus.resume(kept, self.now());
+        bus.resume(kept, self.now(), state.as_deref());
         assert_eq!(read(&mut again, 3).await, ["a", "b", "c"]);
         assert!(is_waiting(&mut again).await, "and each of them once");
         if self.facts.is_shared {
@@ -307,8 +309,9 @@ impl Stage {
 
         let bus = self.open(open).await;
         let mut again = subscribe(&bus, kept);
-        bus.resume(kept, self.now());
+        bus.resume(kept, self.now(), Some("another"));
         assert_eq!(read(&mut again, 4).await, ["a", "b", "c", "d"]);
+        assert_eq!(soon(bus.proved(kept)).await, Err(Doubt::NotListened), "the state is another");
         bus.forget(kept);
         bus.forget(anew);
         bus

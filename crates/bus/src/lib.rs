@@ -67,9 +67,12 @@ pub trait Bus: Send + Sync + 'static {
     /// Marks that the trace begins now: no span of it was sent before, and it has a subscriber.
     fn expect(&self, channel: Channel);
 
-    /// Marks that the trace began at a time, with a subscriber that has ended, and that it has a subscriber now. A bus that shares
-    /// spans among servers has listened in between; one of a single process has not.
-    fn resume(&self, channel: Channel, since: Timestamp);
+    /// Returns what identifies the storage of the trace now, for a process that resumes it; none if no other process can.
+    fn state(&self, channel: Channel) -> Option<String>;
+
+    /// Marks that the trace began at a time, in a process that has ended, and that it has a subscriber now. A bus that shares
+    /// spans among servers has listened in between, unless its storage is not in the same state; one of a single process has not.
+    fn resume(&self, channel: Channel, since: Timestamp, state: Option<&str>);
 
     /// Waits until all batches of the trace are here that any publisher stored before the call, and returns how many batches the
     /// trace has then. Only after that can absence be concluded, from these batches.

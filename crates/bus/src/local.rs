@@ -195,7 +195,11 @@ impl Bus for Local {
         self.spans.expect(channel.trace, 0);
     }
 
-    fn resume(&self, _channel: Channel, _since: Timestamp) {}
+    fn state(&self, _channel: Channel) -> Option<String> {
+        None
+    }
+
+    fn resume(&self, _channel: Channel, _since: Timestamp, _state: Option<&str>) {}
 
     async fn proved(&self, channel: Channel) -> Result<u64, Doubt> {
         self.spans.batches(channel.trace, &Era::default())

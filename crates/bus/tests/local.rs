@@ -124,7 +124,7 @@ async fn a_bus_that_was_deaf_says_so() {
     let bus = open(directory.path());
     assert_eq!((bus.replayed().traces, bus.replayed().spans), (1, 1));
     assert_eq!(read(&bus, 1).await, b"a");
-    bus.resume(channel(1), at(0));
+    bus.resume(channel(1), at(0), bus.state(channel(1)).as_deref());
     let doubt = Doubt::NotListened;
     assert_eq!(bus.doubt(channel(1)), Some(doubt), "a sender may have given up meanwhile");
     let _subscription = subscribe(&bus, channel(2));

@@ -88,12 +88,14 @@ impl Db {
         Ok(())
     }
 
-    /// Records that the worker is about to fire the trigger. A run has one attempt: another one is fenced.
+    /// Records that the worker is about to fire the trigger, and what identifies the storage of its bus. A run has one attempt: another
+    /// one is fenced.
     pub async fn attempted(
         &self,
         run: RunId,
         epoch: i64,
         attempt: &Attempt,
+        bus_state: Option<&str>,
     ) -> Result<(), DbError> {
         let event = RunEvent { at: attempt.at, what: What::Attempted(*attempt) };
         let event = json(run, "event", &event)?;
@@ -101,7 +103,7 @@ impl Db {
             "with run as (
                  update open_runs
                  set trace_id = $3, span_id = $4, attempted_at_ns = $5, attempted_epoch = epoch,
-                     events_last = events_last + 1
+                     bus_state = $7, events_last = events_last + 1
                  where id = $1 and epoch = $2 and attempted_at_ns is null
                  returning project, id, events_last
              )
@@ -113,6 +115,7 @@ impl Db {
             attempt.span_id.as_bytes(),
             nanos(attempt.at),
             event,
+            bus_state,
         )
         .execute(&self.pool)
         .await

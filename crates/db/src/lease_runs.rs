@@ -94,6 +94,8 @@ pub struct RunLease {
     pub stop_at: Option<Timestamp>,
     /// The provisional verdict that an earlier owner recorded; there is no second one.
     pub provisional: Option<Verdict>,
+    /// What identified the storage of the bus when an earlier owner fired the trigger.
+    pub bus_state: Option<String>,
     /// The learned profile of the project's services, and of this test.
     pub learned: LearnedProfile,
     /// The name of the suite that it is a step of.
@@ -138,6 +140,7 @@ struct LeaseRow {
     timeout_ms: Option<i64>,
     stop_at_ns: Option<i64>,
     provisional: Option<String>,
+    bus_state: Option<String>,
     learned: Option<String>,
     learned_test: Option<String>,
     suite: Option<String>,
@@ -288,6 +291,7 @@ impl LeaseRow {
                 .map(Duration::from_millis),
             stop_at: self.stop_at_ns.map(moment),
             provisional: self.provisional.map(|word| verdict(run_id, &word)).transpose()?,
+            bus_state: self.bus_state,
             learned: LearnedProfile { services, tests, ..LearnedProfile::default() },
             suite: self.suite,
             settle_profiles: parsed(run_id, self.settle_profiles)?.unwrap_or_default(),

@@ -132,7 +132,7 @@ impl Stand {
             span_id: SpanId::from_bytes(self.bytes()).context("a span id")?,
             at,
         };
-        self.db.attempted(run.run_id, run.epoch, &attempt).await?;
+        self.db.attempted(run.run_id, run.epoch, &attempt, None).await?;
         self.db.answered(run.run_id, run.epoch, &response(), at).await?;
         Ok(())
     }

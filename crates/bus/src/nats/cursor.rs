@@ -42,6 +42,14 @@ pub(super) enum Delivery {
     Gap,
 }
 
+impl StreamFacts {
+    /// Returns what identifies the stream, and what its leader acknowledged unless that is on disk.
+    pub(super) fn state(&self, is_synced: bool) -> String {
+        let leader = self.leader_since.filter(|_| !is_synced).map_or(0, Timestamp::as_nanos);
+        format!("{}-{leader}", self.created.as_nanos())
+    }
+}
+
 impl Cursor {
     /// Creates the position before all messages after `last`; of a stream that was not seen yet.
     pub(super) fn new(is_synced: bool) -> Self {
@@ -91,6 +99,11 @@ impl Cursor {
         }
         self.last = message;
         Delivery::Next
+    }
+
+    /// Returns the state of the stream, once it was seen.
+    pub(super) fn state(&self) -> Option<String> {
+        self.stream.map(|facts| facts.state(self.is_synced))
     }
 
     pub(super) fn era(&self) -> &Era {

@@ -301,7 +301,11 @@ impl Bus for Nats {
         }
     }
 
-    fn resume(&self, channel: Channel, since: Timestamp) {
+    fn state(&self, channel: Channel) -> Option<String> {
+        self.membership.get().filter(|it| it.slot == channel.slot)?.own.state()
+    }
+
+    fn resume(&self, channel: Channel, since: Timestamp, state: Option<&str>) {
         let Some(membership) = self.membership.get() else { return };
         let connection = &membership.publisher.connection;
         let mut resumed = membership.resumed();
@@ -309,7 +313,7 @@ impl Bus for Nats {
             return;
         }
         connection.resumed().insert(channel.trace);
-        let scope = Scope::Trace(channel, since);
+        let scope = Scope::Trace(channel, since, state.map(str::to_owned));
         let (reader, task, _) =
             StreamReader::new(scope, connection, self.memory(), membership.keys.opener());
         let mut tasks = membership.tasks.lock().unwrap_or_else(PoisonError::into_inner);

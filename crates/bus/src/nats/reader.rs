@@ -25,7 +25,7 @@ use tokio::{
 use super::{
     assembly::Assembly,
     connection::Connection,
-    cursor::{Cursor, Delivery, StreamFacts},
+    cursor::{Cursor, Delivery},
     wire::{self, Head, StreamNumber},
 };
 use crate::{Channel, Doubt, Era, Signal, notices::Notices, seal::Opener, spans::Spans};
@@ -54,12 +54,12 @@ const CLOCKS_DIFFER_MAX: Duration = Duration::from_secs(300);
 type Reply = oneshot::Sender<Result<(), Doubt>>;
 
 /// What a reader reads.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) enum Scope {
     /// All new messages to a slot.
     Slot(BusSlot),
-    /// All messages of a trace that began at a time.
-    Trace(Channel, Timestamp),
+    /// All messages of a trace that began at a time, in this state of the stream if it is known.
+    Trace(Channel, Timestamp, Option<String>),
 }
 
 /// The interface of a reader to those who read its traces.
@@ -67,6 +67,7 @@ pub(super) enum Scope {
 pub(super) struct StreamReader {
     proofs: mpsc::Sender<Reply>,
     era: Arc<Mutex<Era>>,
+    state: Arc<Mutex<Option<String>>>,
 }
 
 /// The task of a reader.
@@ -79,6 +80,7 @@ pub(super) struct ReaderTask {
     cursor: Cursor,
     assembly: Assembly,
     era: Arc<Mutex<Era>>,
+    state: Arc<Mutex<Option<String>>>,
     requests: mpsc::Receiver<Reply>,
     /// Those who wait for the next marker.
     waiting: Vec<Reply>,
@@ -116,6 +118,7 @@ impl StreamReader {
         let (proofs, requests) = mpsc::channel(PROOFS_MAX);
         let (ready, is_ready) = oneshot::channel();
         let era = Arc::new(Mutex::new(Era::default()));
+        let state = Arc::default();
         let task = ReaderTask {
             scope,
             connection: Arc::clone(connection),
@@ -124,6 +127,7 @@ impl StreamReader {
             assembly: Assembly::new(spans.limits.trace_bytes_max),
             notices,
             era: Arc::clone(&era),
+            state: Arc::clone(&state),
             spans,
             requests,
             waiting: Vec::new(),
@@ -132,7 +136,7 @@ impl StreamReader {
             ready: Some(ready),
             is_begun: false,
         };
-        (Self { proofs, era }, task, is_ready)
+        (Self { proofs, era, state }, task, is_ready)
     }
 
     /// Waits until all messages have been read that were stored before the call.
@@ -144,6 +148,11 @@ impl StreamReader {
             proved.await.unwrap_or(Err(Doubt::NotListened))
         };
         timeout(2 * PROOF_MAX, asked).await.unwrap_or(Err(Doubt::MarkerLate(2 * PROOF_MAX)))
+    }
+
+    /// Returns the state of the stream, as it was seen last.
+    pub(super) fn state(&self) -> Option<String> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Returns how often the stream changed in a way that may have lost messages, and why.
@@ -195,9 +204,14 @@ impl ReaderTask {
         let slot = self.slot();
         let (stream, facts) = self.connection.stream(StreamNumber::of(slot)).await?;
         if !std::mem::replace(&mut self.is_begun, true) {
-            match self.scope {
+            match &self.scope {
                 Scope::Slot(_) => self.cursor.skip(facts),
-                Scope::Trace(channel, since) => self.begin_trace(channel, since, facts),
+                // Whatever was stored since the trace began is there.
+                Scope::Trace(channel, _, state) => {
+                    if *state == Some(facts.state(self.connection.is_synced)) {
+                        self.spans.expect(channel.trace, 0);
+                    }
+                }
             }
         }
         let start_sequence = self.cursor.open(facts);
@@ -207,7 +221,7 @@ impl ReaderTask {
             Scope::Slot(slot) => {
                 vec![wire::subjects(prefix, slot), StreamNumber::of(slot).all(prefix)]
             }
-            Scope::Trace(channel, _) => {
+            Scope::Trace(channel, ..) => {
                 vec![wire::subject(prefix, channel), StreamNumber::of(slot).all(prefix)]
             }
         };
@@ -226,19 +240,9 @@ impl ReaderTask {
         consumer.messages().await.map_err(|error| error.to_string())
     }
 
-    /// Whether the stream has all of a trace that began before this process reads it.
-    fn begin_trace(&mut self, channel: Channel, since: Timestamp, facts: StreamFacts) {
-        let before = since.minus(CLOCKS_DIFFER_MAX);
-        let is_led_anew = facts.leader_since.is_some_and(|leader| leader > before);
-        let is_whole = facts.created < before && (self.connection.is_synced || !is_led_anew);
-        if is_whole {
-            self.spans.expect(channel.trace, 0);
-        }
-    }
-
     fn slot(&self) -> BusSlot {
         match self.scope {
-            Scope::Slot(slot) | Scope::Trace(Channel { slot, .. }, _) => slot,
+            Scope::Slot(slot) | Scope::Trace(Channel { slot, .. }, ..) => slot,
         }
     }
 
@@ -338,7 +342,7 @@ impl ReaderTask {
         match self.scope {
             Scope::Slot(_) => self.notices.lose_unread(signal, projects, exports),
             // The owner of the trace before this process may have known of it.
-            Scope::Trace(channel, since) => {
+            Scope::Trace(channel, since, _) => {
                 let is_of_run = self.now(info) >= since.minus(CLOCKS_DIFFER_MAX);
                 if signal == Signal::Spans && is_of_run {
                     self.spans.lose_for(self.now(info), channel.trace, projects);
@@ -387,7 +391,7 @@ impl ReaderTask {
     async fn send_marker_again(&mut self) {
         let subject = match self.scope {
             Scope::Slot(slot) => wire::markers(&self.connection.prefix, slot),
-            Scope::Trace(channel, _) => wire::subject(&self.connection.prefix, channel),
+            Scope::Trace(channel, ..) => wire::subject(&self.connection.prefix, channel),
         };
         let Some(marker) = &mut self.marker else { return };
         let payload = Head::Marker(self.connection.publisher, marker.number).write();
@@ -443,6 +447,7 @@ impl ReaderTask {
         if era.number != self.cursor.era().number {
             era.clone_from(self.cursor.era());
         }
+        *self.state.lock().unwrap_or_else(PoisonError::into_inner) = self.cursor.state();
     }
 }
 

@@ -18,7 +18,7 @@ use crate::scratch::{
 /// Ends the next run with this verdict.
 async fn end(scratch: &Scratch, verdict: Verdict) -> RunId {
     let taken = scratch.take(LEASE).await;
-    scratch.db.attempted(taken.run_id, taken.epoch, &attempt()).await.expect("written");
+    scratch.db.attempted(taken.run_id, taken.epoch, &attempt(), None).await.expect("written");
     let events = [RunEvent { at: at(9), what: What::Judged { verdict } }];
     let outcome = outcome(taken.run_id, verdict);
     let finished = RunCompletion { outcome: &outcome, events: &events, trace: None };

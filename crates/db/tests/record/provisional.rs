@@ -15,7 +15,7 @@ async fn answered(scratch: &Scratch, lease: std::time::Duration) -> (RunId, i64)
     scratch.apply("a").await;
     let run = scratch.accept(1).await;
     let epoch = scratch.take(lease).await.epoch;
-    scratch.db.attempted(run, epoch, &attempt()).await.expect("owned");
+    scratch.db.attempted(run, epoch, &attempt(), None).await.expect("owned");
     scratch.db.answered(run, epoch, &answer(), at(4)).await.expect("owned");
     (run, epoch)
 }

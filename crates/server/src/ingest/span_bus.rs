@@ -96,10 +96,17 @@ impl Bus for SpanBus {
         }
     }
 
-    fn resume(&self, channel: Channel, since: Timestamp) {
+    fn state(&self, channel: Channel) -> Option<String> {
         match self {
-            Self::Local(bus) => bus.resume(channel, since),
-            Self::Shared(bus) => bus.resume(channel, since),
+            Self::Local(bus) => bus.state(channel),
+            Self::Shared(bus) => bus.state(channel),
+        }
+    }
+
+    fn resume(&self, channel: Channel, since: Timestamp, state: Option<&str>) {
+        match self {
+            Self::Local(bus) => bus.resume(channel, since, state),
+            Self::Shared(bus) => bus.resume(channel, since, state),
         }
     }
 

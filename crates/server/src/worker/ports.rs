@@ -69,8 +69,8 @@ pub(super) struct WorkerPorts<'a> {
     unread_logs_before: u64,
     /// From when on spans of the run may have been sent, to any server.
     since: Instant,
-    /// When an earlier owner fired the trigger.
-    resumed: Option<Timestamp>,
+    /// When an earlier owner fired the trigger, and the state of the bus at that time.
+    resumed: Option<(Timestamp, Option<String>)>,
 }
 
 /// The state of a run's linger.
@@ -111,7 +111,7 @@ impl<'a> WorkerPorts<'a> {
         trace: RunTrace,
         taken: &RunLease,
     ) -> Self {
-        let RunLease { project, progress, provisional, .. } = taken;
+        let RunLease { project, progress, provisional, bus_state, .. } = taken;
         Self {
             worker,
             lease,
@@ -127,7 +127,7 @@ impl<'a> WorkerPorts<'a> {
             unread_before: worker.bus.unread(Signal::Spans, project),
             unread_logs_before: worker.bus.unread(Signal::Logs, project),
             since: worker.peers.since(progress),
-            resumed: progress.attempt().map(|attempt| attempt.at),
+            resumed: progress.attempt().map(|attempt| (attempt.at, bus_state.clone())),
         }
     }
 
@@ -302,8 +302,8 @@ impl Ports for WorkerPorts<'_> {
             self.listening().interest = Some(interest);
         }
         let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project);
-        if let Some(at) = self.resumed {
-            self.worker.bus.resume(channel, at);
+        if let Some((at, state)) = &self.resumed {
+            self.worker.bus.resume(channel, *at, state.as_deref());
         }
         self.debug(format_args!("the bus delivers the spans of the trace from now on"));
         self.listening().pumps.spawn(pump);
@@ -342,13 +342,18 @@ impl Ports for WorkerPorts<'_> {
     async fn attempted(&self, attempt: &Attempt) -> Result<(), LeaseLost> {
         let Lease { run, epoch, .. } = *self.lease;
         // The trigger was not sent yet, and the run has subscribed.
-        self.worker.bus.expect(self.channel(attempt.trace_id));
+        let channel = self.channel(attempt.trace_id);
+        self.worker.bus.expect(channel);
+        let state = self.worker.bus.state(channel);
+        let state = state.as_deref();
         // An attempt is recorded only if there is time to send it; the next renewal extends the lease.
         while !self.lease.is_half_left() {
             sleep(RETRY).await;
         }
-        let written = self
-            .insist(Step::Trigger, |db| async move { db.attempted(run, epoch, attempt).await })
+        let written =
+            self.insist(Step::Trigger, |db| async move {
+                db.attempted(run, epoch, attempt, state).await
+            })
             .await;
         written.map_err(|error| lost(&error))?;
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(*attempt);
