@@ -268,6 +268,9 @@ impl Stage {
         bus.hint(subject(1));
         assert_eq!(soon(one.next()).await, Some(subject(1)), "from its start on");
         assert_eq!(soon(other.next()).await, Some(subject(1)), "every listener");
+        bus.set_available(true);
+        bus.hint_one(subject(2));
+        assert_eq!(soon(one.next()).await, Some(subject(2)), "who sends it is available");
     }
 
     async fn what_was_acknowledged_outlives_the_bus<B: Bus>(

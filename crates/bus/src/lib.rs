@@ -111,6 +111,12 @@ pub trait Bus: Send + Sync + 'static {
     /// Notifies all listeners that there is something new about `subject`.
     fn hint(&self, subject: Subject);
 
+    /// Notifies the listeners of one process that is available; those of this process if it is. All of them may miss it.
+    fn hint_one(&self, subject: Subject);
+
+    /// Sets whether this process is available: whether it gets the hints that are for one process only.
+    fn set_available(&self, is_available: bool);
+
     /// Listens to the hints from now on.
     fn hints(&self) -> Hints;
 }

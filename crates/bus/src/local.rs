@@ -243,6 +243,12 @@ impl Bus for Local {
         self.hints.send(subject);
     }
 
+    fn hint_one(&self, subject: Subject) {
+        self.hint(subject);
+    }
+
+    fn set_available(&self, _is_available: bool) {}
+
     fn hints(&self) -> Hints {
         self.hints.listen()
     }

@@ -241,6 +241,40 @@ async fn spans_reach_the_slot_whoever_publishes_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_hint_for_one_process_reaches_one_that_is_available() {
+    let server = NatsServer::start();
+    let (api, one, other) =
+        (open(&server, 1).await, open(&server, 2).await, open(&server, 3).await);
+    let (mut ones, mut others) = (one.hints(), other.hints());
+    let subject = |number: u32| bus::Subject(format!("runs.waiting {number}"));
+    // A process joins the group, and leaves it, a moment after it is set.
+    let moment = || tokio::time::sleep(Duration::from_millis(300));
+    one.set_available(true);
+    moment().await;
+    api.hint_one(subject(1));
+    assert_eq!(ones.next().await, Some(subject(1)));
+    one.set_available(false);
+    other.set_available(true);
+    moment().await;
+    api.hint_one(subject(2));
+    assert_eq!(others.next().await, Some(subject(2)));
+    one.set_available(true);
+    moment().await;
+    for number in 3..53 {
+        api.hint_one(subject(number));
+    }
+    let mut received = 0;
+    while let Ok(Some(_)) = tokio::time::timeout(Duration::from_secs(1), async {
+        tokio::select! { hint = ones.next() => hint, hint = others.next() => hint }
+    })
+    .await
+    {
+        received += 1;
+    }
+    assert_eq!(received, 50, "each reaches one of them");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_large_batch_travels_in_chunks() {
     let server = NatsServer::start();
     let limits = Limits {

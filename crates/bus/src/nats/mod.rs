@@ -380,6 +380,14 @@ impl Bus for Nats {
         self.hints.send(subject);
     }
 
+    fn hint_one(&self, subject: Subject) {
+        self.hints.send_one(subject);
+    }
+
+    fn set_available(&self, is_available: bool) {
+        self.hints.set_available(is_available);
+    }
+
     fn hints(&self) -> Hints {
         self.hints.listen()
     }

@@ -47,6 +47,14 @@ impl SpanBus {
         matches!(self, Self::Shared(_))
     }
 
+    /// Whether a run that begins now would receive its spans.
+    pub(crate) fn is_open(&self) -> bool {
+        match self {
+            Self::Local(_) => true,
+            Self::Shared(nats) => nats.is_connected(),
+        }
+    }
+
     /// Returns why it takes no spans now; none if it does.
     pub(crate) fn broken(&self) -> Option<String> {
         match self {
@@ -177,6 +185,20 @@ impl Bus for SpanBus {
         match self {
             Self::Local(bus) => bus.hint(subject),
             Self::Shared(bus) => bus.hint(subject),
+        }
+    }
+
+    fn hint_one(&self, subject: Subject) {
+        match self {
+            Self::Local(bus) => bus.hint_one(subject),
+            Self::Shared(bus) => bus.hint_one(subject),
+        }
+    }
+
+    fn set_available(&self, is_available: bool) {
+        match self {
+            Self::Local(bus) => bus.set_available(is_available),
+            Self::Shared(bus) => bus.set_available(is_available),
         }
     }
 

@@ -67,11 +67,11 @@ impl Watch {
         send_db(&self.telemetry, &span);
     }
 
-    /// Sends a notification, and exports its span as a child of `within`.
+    /// Notifies one available worker, and exports the span of that as a child of `within`.
     pub(crate) fn hint(&self, within: TraceParent, bus: &impl Bus, subject: Subject) {
         let began = self.world.now();
         let name = subject.0.clone();
-        bus.hint(subject);
+        bus.hint_one(subject);
         let id = SpanId::from_random(self.world.random());
         send_hint(&self.telemetry, within, id, &name, (began, self.world.now()));
     }

@@ -303,7 +303,9 @@ impl Ports for WorkerPorts<'_> {
         }
         let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project);
         if let Some((at, state)) = &self.resumed {
-            self.worker.bus.resume(channel, *at, state.as_deref());
+            // The spans of an external trace went to the slot of its owner, and this server reads another one.
+            let state = state.as_deref().filter(|_| channel.trace == trace);
+            self.worker.bus.resume(channel, *at, state);
         }
         self.debug(format_args!("the bus delivers the spans of the trace from now on"));
         self.listening().pumps.spawn(pump);

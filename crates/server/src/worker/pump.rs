@@ -138,3 +138,75 @@ async fn until(time: Option<Instant>) {
         None => pending().await,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::{sync::Arc, time::Duration};
+
+    use bus::{Batch, Bus, Channel, Limits, Local, Options, SealKeys};
+    use drivers::arrivals::{Arrival, Arrivals};
+    use model::{BusSlot, Project, Timestamp, TraceId};
+    use tokio::{
+        task::JoinSet,
+        time::{Instant, timeout},
+    };
+
+    use super::pump;
+
+    fn channel() -> Channel {
+        let trace = TraceId::from_bytes([7; 16]).expect("not all zero");
+        Channel { slot: BusSlot(0), trace }
+    }
+
+    async fn publish(bus: &Local, text: &'static str) {
+        let batch =
+            Batch { channel: channel(), spans: 1, bytes: text.as_bytes().into(), projects: None };
+        bus.publish(Timestamp::from_nanos(0), vec![batch]).await.expect("room");
+    }
+
+    /// Reads arrivals until a proof, or until nothing comes.
+    async fn until_proof(arrivals: &mut Arrivals) -> (Vec<String>, Option<Instant>) {
+        let mut texts = Vec::new();
+        while let Ok(Some(arrival)) = timeout(Duration::from_secs(2), arrivals.next()).await {
+            match arrival {
+                Arrival::Proof { began } => return (texts, Some(began)),
+                other => texts.push(other.spans().map_or_else(String::new, |bytes| {
+                    String::from_utf8_lossy(&bytes).into_owned()
+                })),
+            }
+        }
+        (texts, None)
+    }
+
+    #[tokio::test]
+    async fn a_proof_comes_behind_all_that_was_accepted_before_it() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let options = Options {
+            directory: folder.path().to_owned(),
+            limits: Limits::default(),
+            batch_bytes_max: 1 << 20,
+            keys: SealKeys::new([1; 32], Vec::new(), [2; 16]),
+        };
+        let bus = Arc::new(Local::open(options, Timestamp::from_nanos(0)).expect("it is there"));
+        let (pump, mut arrivals) = pump(&bus, channel(), &Project::default());
+        bus.expect(channel());
+        // More than the channel to the run holds.
+        for _ in 0..50 {
+            publish(&bus, "a").await;
+        }
+        let mut pumps = JoinSet::new();
+        pumps.spawn(pump);
+        arrivals.start(None);
+        let wanted = Instant::now() + Duration::from_millis(20);
+        arrivals.want(wanted);
+        publish(&bus, "b").await;
+        let (texts, proved) = until_proof(&mut arrivals).await;
+        assert_eq!((texts.len(), texts.last().map(String::as_str)), (51, Some("b")));
+        assert!(proved.is_some_and(|began| began >= wanted), "{proved:?}");
+        assert_eq!(until_proof(&mut arrivals).await, (vec![], None), "once is enough");
+        arrivals.want(Instant::now());
+        assert!(until_proof(&mut arrivals).await.1.is_some(), "and again for a later time");
+        bus.forget(channel());
+        assert!(arrivals.next().await.is_none(), "a forgotten trace brings nothing more");
+    }
+}

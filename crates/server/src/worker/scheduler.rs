@@ -62,7 +62,8 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
     // When to poll for runs; `None` while there is no reason to.
     let mut due = Some(looked);
     while !stop.is_cancelled() {
-        let slots = worker.config.runs_max.saturating_sub(worker.shared.slots.taken());
+        let slots = worker.free_slots();
+        worker.bus.set_available(slots > 0);
         if due.is_some_and(|due| due <= Instant::now()) {
             if slots > 0 {
                 for held in take(&worker, &mut queue, slots, &mut runs).await {
@@ -94,6 +95,7 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
         };
         due = due.into_iter().chain(again).min();
     }
+    worker.bus.set_available(false);
     drain(&worker, runs, lates).await;
     learning.shutdown().await;
     if !matches!(timeout(LEAVE_MAX, worker.shared.learning.flush(&worker.db)).await, Ok(Ok(()))) {
@@ -196,6 +198,11 @@ async fn take(
     });
     queue.note(took.as_ref(), &taking, worker.world);
     let took = took.unwrap_or_default();
+    if took.runs.len() >= slots {
+        // There may be more than this worker can take.
+        worker.bus.set_available(false);
+        worker.bus.hint_one(subjects::runs_waiting());
+    }
     for damaged in took.damaged {
         let slot = worker.shared.slots.take();
         runs.spawn(run::end_damaged(Arc::clone(worker), damaged, slot));
@@ -212,6 +219,14 @@ async fn take(
 }
 
 impl Worker {
+    /// Returns how many runs may begin now: none while their spans would not arrive.
+    fn free_slots(&self) -> usize {
+        if !self.bus.is_open() {
+            return 0;
+        }
+        self.config.runs_max.saturating_sub(self.shared.slots.taken())
+    }
+
     /// Waits for notifications that are a reason to poll for runs; several of them count as one.
     async fn called(&self, hints: &mut Hints) {
         while let Some(subject) = hints.next().await {

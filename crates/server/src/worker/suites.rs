@@ -209,7 +209,7 @@ impl<'a> ActiveSuiteRun<'a> {
             Ok(_) => {
                 events::run_accepted(run.id, &run.project, &run.test);
                 self.awaited.insert(news_of(run.id));
-                self.worker.bus.hint(subjects::runs_waiting());
+                self.worker.bus.hint_one(subjects::runs_waiting());
                 Ok(())
             }
             Err(error @ DbError::NoSuchTest { .. }) => {
