@@ -22,6 +22,7 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
         "decode" | "lang" | "layout" | "page" => (&[], &["-p", "bench"]),
         "run" => (&[], &["-p", "bench"]),
         "leasing" => (&["postgres"], &["-p", "bench"]),
+        "prove" => (&["postgres", "collector", "nats"], &["-p", "cli", "-p", "bench"]),
         "stores" => (STORES, &["-p", "cli", "-p", "bench"]),
         _ => (&["postgres", "collector"], &["-p", "cli", "-p", "bench"]),
     };
@@ -53,7 +54,7 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
         return new_trigger(machine, &[]);
     }
     // Some of them need real services.
-    if matches!(rest.first(), Some(&"kill" | &"dogfood")) {
+    if matches!(rest.first(), Some(&"bus" | &"kill" | &"dogfood")) {
         return run(machine, "prove", rest);
     }
     let mut cargo = machine.cargo();

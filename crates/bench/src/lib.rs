@@ -16,6 +16,7 @@ pub mod parts;
 pub mod run;
 pub mod server;
 pub mod settle;
+pub mod shared;
 pub mod stores;
 pub mod table;
 pub mod telemetry;

@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use bench::{
     compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, run as running, server,
-    settle, stores, table, telemetry, thread,
+    settle, shared, stores, table, telemetry, thread,
 };
 
 fn main() -> ExitCode {
@@ -45,6 +45,7 @@ fn run(arguments: &[String]) -> Result<String> {
         ("prove", [what, rest @ ..]) if what == "referee" => return lang::referee::prove(rest),
         ("prove", [what, rest @ ..]) if what == "ingest" => return prove_ingest(rest),
         ("prove", [what, rest @ ..]) if what == "kill" => return prove_kill(rest),
+        ("prove", [what, rest @ ..]) if what == "bus" => return prove_bus(rest),
         ("prove", [what]) if what == "dogfood" => return prove_dogfood(),
         ("prove", [what, rest @ ..]) if what == "settle" => return settle::prove(rest),
         _ => {}
@@ -72,6 +73,11 @@ async fn prove_ingest(rest: &[String]) -> Result<String> {
 #[tokio::main]
 async fn prove_kill(rest: &[String]) -> Result<String> {
     Ok(table::render("prove kill", &kill::measure(rest).await?))
+}
+
+#[tokio::main]
+async fn prove_bus(rest: &[String]) -> Result<String> {
+    Ok(table::render("prove bus", &shared::measure(rest).await?))
 }
 
 #[tokio::main]

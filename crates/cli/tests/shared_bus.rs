@@ -112,6 +112,14 @@ async fn both_servers_judge_by_all_spans_and_absence_counts() -> Result<()> {
     database.remove().await
 }
 
+/// The short form of `cargo xtask prove bus`.
+#[tokio::test(flavor = "multi_thread")]
+async fn every_verdict_is_right_whichever_server_receives_which_span() -> Result<()> {
+    let result = bench::shared::play(Path::new(BINARY), 60, 3).await?;
+    assert!(result.is_right() && result.runs == 60, "{result:?}");
+    Ok(())
+}
+
 /// The owner of a run is killed after its trigger; another server goes on with it, with all spans, and decides it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_whose_owner_is_killed_is_decided_by_another_server() -> Result<()> {
