@@ -55,7 +55,7 @@ pub struct SharedResult {
 
 /// The system under test: it sends the first span of a trace to one server, and the second, if there is one, to the other.
 #[derive(Clone)]
-struct System {
+struct SplitShop {
     ports: [u16; 2],
     requests: Arc<AtomicU64>,
     exports: Arc<Mutex<JoinSet<Result<()>>>>,
@@ -64,7 +64,7 @@ struct System {
 
 #[derive(Default, serde::Deserialize)]
 #[serde(default)]
-struct CartRequest {
+struct SplitCartRequest {
     deleted: bool,
 }
 
@@ -92,7 +92,7 @@ pub async fn play(binary: &Path, runs: u64, nodes: u16) -> Result<SharedResult> 
         format!("{}\n{}{limits}{workers}", database.section()?, nats.section(", synced: true"));
     let one = Server::start_with(binary, &configuration, "127.0.0.1:0").await?;
     let other = Server::start_with(binary, &configuration, "127.0.0.1:0").await?;
-    let system = System {
+    let system = SplitShop {
         ports: [one.otlp_grpc, other.otlp_grpc],
         requests: Arc::default(),
         exports: Arc::default(),
@@ -193,7 +193,7 @@ spec:
     )
 }
 
-impl System {
+impl SplitShop {
     async fn serve(self) -> Result<(String, JoinSet<()>)> {
         let router = Router::new().route("/cart", get(cart)).with_state(self);
         let listener = TcpListener::bind("127.0.0.1:0").await?;
@@ -223,8 +223,8 @@ impl System {
 }
 
 async fn cart(
-    State(system): State<System>,
-    Query(request): Query<CartRequest>,
+    State(system): State<SplitShop>,
+    Query(request): Query<SplitCartRequest>,
     headers: HeaderMap,
 ) -> &'static str {
     let number = system.requests.fetch_add(1, Ordering::SeqCst);

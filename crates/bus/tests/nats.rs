@@ -127,14 +127,18 @@ fn free_port() -> u16 {
     }
 }
 
+/// Returns another number each time.
+fn number() -> u64 {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    NEXT.fetch_add(1, Ordering::Relaxed)
+}
+
 fn member(slot: u16) -> NatsMember {
-    static OPENED: AtomicU64 = AtomicU64::new(1);
-    // No salt is used twice, and no number of a publisher.
-    let number = OPENED.fetch_add(1, Ordering::Relaxed);
+    // No salt is used twice.
+    let number = number();
     NatsMember {
         slot: BusSlot(slot),
         keys: SealKeys::new([1; 32], Vec::new(), u128::from(number).to_be_bytes()),
-        publisher: number.to_be_bytes(),
     }
 }
 
@@ -156,7 +160,8 @@ async fn open(server: &NatsServer, slot: u16) -> Nats {
 
 async fn open_with(options: NatsOptions, slot: u16) -> Nats {
     let bus = Nats::new(options);
-    bus.join(member(slot)).await.expect("NATS is there");
+    bus.connect(number().to_be_bytes()).await.expect("NATS is there");
+    bus.join(member(slot)).await;
     bus
 }
 
@@ -348,7 +353,8 @@ async fn a_nats_that_was_away_is_a_doubt_and_then_goes_on() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stream_that_was_wiped_is_a_doubt() {
     let mut server = NatsServer::start();
-    let bus = open(&server, 1).await;
+    // Without a new leader, which would be a doubt of its own.
+    let bus = open_with(NatsOptions { is_synced: true, ..server.options() }, 1).await;
     let channel = channel(1, 1);
     let _subscription = bus.subscribe(channel, &Project::default());
     bus.expect(channel);
@@ -372,4 +378,30 @@ async fn a_stream_that_was_wiped_is_a_doubt() {
     publish(&bus, other, "b").await.expect("the stream is made anew");
     assert_eq!(bus.proved(other).await, Ok(1));
     assert_eq!(subscription.next().await.expect("there"), "b");
+}
+
+/// A node that was started again may miss what it acknowledged, unless it writes to disk first.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_node_that_was_started_again_is_a_doubt_unless_it_syncs() {
+    for is_synced in [true, false] {
+        let mut server = NatsServer::start();
+        let bus = open_with(NatsOptions { is_synced, ..server.options() }, 1).await;
+        let channel = channel(1, 1);
+        let _subscription = bus.subscribe(channel, &Project::default());
+        bus.expect(channel);
+        publish(&bus, channel, "a").await.expect("stored");
+        assert_eq!(bus.proved(channel).await, Ok(1));
+        server.kill();
+        server.restart();
+        let began = Instant::now();
+        let proved = loop {
+            match bus.proved(channel).await {
+                Err(Doubt::MarkerLate(_) | Doubt::MarkerRefused(_)) => {}
+                proved => break proved,
+            }
+            assert!(began.elapsed() < Duration::from_secs(20));
+        };
+        let expected = if is_synced { Ok(1) } else { Err(Doubt::LeaderChanged) };
+        assert_eq!(proved, expected, "synced: {is_synced}");
+    }
 }

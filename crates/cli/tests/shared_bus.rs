@@ -178,3 +178,66 @@ async fn a_server_without_its_nats_is_not_ready_and_refuses_spans() -> Result<()
     one.server.terminate().await?.context("it ended in order")?;
     database.remove().await
 }
+
+/// Two NATS are two buses, though both have the same prefix.
+#[tokio::test(flavor = "multi_thread")]
+async fn servers_on_different_nats_are_other_servers() -> Result<()> {
+    let database = Database::create("two_buses").await?;
+    let (nats, other_nats) =
+        (NatsCluster::start(1, false).await?, NatsCluster::start(1, false).await?);
+    let one = serve(&database, &nats, "").await?;
+    let other = serve(&database, &other_nats, "").await?;
+    let target = Target::start(Some(one.server.otlp_grpc)).await?;
+    apply(&one, &target, 400).await?;
+    let (id, trace) = start(&one).await?;
+    assert_eq!(send(&other, &trace).await?, 200);
+    let (verdicts, run) = judged(&one, &id).await?;
+    assert!(!verdicts[..2].contains(&"passed".to_owned()), "nothing follows from absence: {run:#}");
+    for member in [one, other] {
+        ensure!(member.server.terminate().await? == Some(0), "it ended in order");
+    }
+    database.remove().await
+}
+
+/// What a server refuses that has lost NATS, another one cannot take for absent.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_server_without_nats_refuses_is_a_doubt_elsewhere() -> Result<()> {
+    let database = Database::create("cut_bus").await?;
+    let nats = NatsCluster::start(1, true).await?;
+    let node: std::net::SocketAddr = nats.urls().trim_start_matches("nats://").parse()?;
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let by_path =
+        format!("nats: {{endpoint: 'nats://{}', synced: true}}\n", listener.local_addr()?);
+    let mut path = tokio::task::JoinSet::new();
+    path.spawn(async move {
+        let mut connections = tokio::task::JoinSet::new();
+        while let Ok((mut client, _)) = listener.accept().await {
+            connections.spawn(async move {
+                let mut server = tokio::net::TcpStream::connect(node).await?;
+                tokio::io::copy_bidirectional(&mut client, &mut server).await
+            });
+        }
+    });
+    let one = serve(&database, &nats, "").await?;
+    let configuration = format!("{}\n{by_path}", database.section()?);
+    let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
+    let other = Member { api: Api::new(&server.api)?, server };
+    let target = Target::start(Some(one.server.otlp_grpc)).await?;
+    apply(&one, &target, 6000).await?;
+    // The owner of the run has to be the server that keeps NATS: the other one leases nothing without it.
+    path.shutdown().await;
+    let began = Instant::now();
+    while reqwest::get(format!("{}/readyz", other.server.api)).await?.status() == 200 {
+        ensure!(began.elapsed() < ENDED_MAX, "it knows that NATS is away");
+        sleep(Duration::from_millis(50)).await;
+    }
+    let (id, trace) = start(&one).await?;
+    assert_eq!(send(&other, &trace).await?, 503);
+    let (verdicts, run) = judged(&one, &id).await?;
+    assert_eq!(verdicts, ["inconclusive", "inconclusive", "passed"], "{run:#}");
+    let unsettled = run["outcome"]["settlement"]["unsettled"].to_string();
+    assert!(unsettled.contains("otherServers"), "{unsettled}");
+    one.server.terminate().await?.context("it ended in order")?;
+    other.server.terminate().await?.context("it ended in order")?;
+    database.remove().await
+}

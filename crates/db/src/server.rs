@@ -40,8 +40,8 @@ pub struct NewServer {
 /// The part of a server on a bus that servers share.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BusMember {
-    /// The name of the bus.
-    pub bus: String,
+    /// What identifies the bus; none while it is not known.
+    pub bus: Option<String>,
     /// Its slot; none to get a free one.
     pub slot: Option<BusSlot>,
     /// The number of slots, in groups of this size: a group is a stream of the bus.
@@ -103,18 +103,15 @@ impl Db {
                 .execute(&mut *transaction)
                 .await?;
             let present = sqlx::query!(
-                "select name, minting_key, known_keys, bus, slot from servers
+                "select name, minting_key, known_keys, slot from servers
                  where id <> $1 and process <> $2 and counts_until > clock_timestamp() order by started_at",
                 Uuid::from_bytes(server.id),
                 Uuid::from_bytes(server.process),
             )
             .fetch_all(&mut *transaction)
             .await?;
-            let taken = |name: &str| {
-                let on_bus = present.iter().filter(|row| row.bus.as_deref() == Some(name));
-                on_bus.filter_map(|row| u16::try_from(row.slot?).ok()).collect()
-            };
-            let slot = server.bus.as_ref().map(|member| free_slot(member, &taken(&member.bus)));
+            let taken = present.iter().filter_map(|row| u16::try_from(row.slot?).ok()).collect();
+            let slot = server.bus.as_ref().map(|member| free_slot(member, &taken));
             let conflict = present
                 .into_iter()
                 .find_map(|row| conflict(server, (row.name, row.minting_key, &row.known_keys)));
@@ -142,20 +139,23 @@ impl Db {
         entered.await.map_err(|error| self.error(error))
     }
 
-    /// Renews the row of a process; false where it has no row that counts, so that it has to register again.
+    /// Renews the row of a process, and sets the bus on which it shares spans now; false where it has no row that counts, so that it
+    /// has to register again.
     pub async fn heartbeat(
         &self,
         id: [u8; 16],
         process: [u8; 16],
+        bus: Option<&str>,
         counts_for: Duration,
     ) -> Result<bool, DbError> {
         let renewed = sqlx::query!(
             "update servers
-             set heartbeat_at = clock_timestamp(), counts_until = clock_timestamp() + make_interval(secs => $3)
+             set heartbeat_at = clock_timestamp(), counts_until = clock_timestamp() + make_interval(secs => $3), bus = $4
              where id = $1 and process = $2 and counts_until > clock_timestamp()",
             Uuid::from_bytes(id),
             Uuid::from_bytes(process),
             counts_for.as_secs_f64(),
+            bus,
         )
         .execute(&self.pool)
         .await
@@ -225,7 +225,7 @@ async fn write(
         server.minting_key,
         &server.known_keys,
         counts_for.as_secs_f64(),
-        server.bus.as_ref().map(|member| &member.bus),
+        server.bus.as_ref().and_then(|member| member.bus.as_ref()),
         slot.map(|slot| i32::from(slot.0)),
     )
     .execute(connection)
@@ -268,7 +268,7 @@ mod tests {
 
     #[test]
     fn slots_are_spread_over_streams_and_end() {
-        let member = |slot| BusMember { bus: "nats".to_owned(), slot, slots: (6, 3) };
+        let member = |slot| BusMember { bus: None, slot, slots: (6, 3) };
         let mut taken = std::collections::BTreeSet::new();
         let mut order = Vec::new();
         while let Some(BusSlot(slot)) = free_slot(&member(None), &taken) {

@@ -40,7 +40,7 @@ pub(crate) fn reasons(
         |settlement: &&Settlement| !settlement.unsettled.contains(&UnsettledReason::NotWaited);
     if let Some(settlement) = settlement.filter(is_waited) {
         // If the trigger got no response, missing spans need no further explanation.
-        let is_unread = diagnosis::is_store_unread(settlement);
+        let is_unread = diagnosis::is_unread_source(settlement);
         let is_news = |it: &&UnsettledReason| {
             (answer.is_answered() && !is_unread || **it != UnsettledReason::NoTelemetry)
                 && !diagnosis::is_explained(it, diagnoses)
@@ -140,8 +140,8 @@ fn reason(unsettled: &UnsettledReason, stores: &[StoreQueries]) -> Option<String
         }
         UnsettledReason::TooLarge => "the trace is larger than a run may keep; the rest was not judged".to_owned(),
         UnsettledReason::OtherServers(servers) => format!(
-            "spans could also be received by `{}` during the run, and servers do not share spans yet, so that what is missing here \
-             may be there: send all spans to one server, or run one server until a common bus joins them",
+            "spans could also be received by `{}` during the run, and this run does not get them from there, so that what is \
+             missing here may be there: send all spans to one server, or share them over one `nats`",
             servers.join("`, `")
         ),
         UnsettledReason::StoreUnread(StoreGap { store, message }) => format!(

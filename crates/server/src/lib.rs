@@ -15,6 +15,7 @@ mod ingest;
 mod live;
 mod plant;
 mod shutdown;
+mod span_bus;
 mod start_error;
 mod startup;
 mod subjects;
@@ -104,7 +105,9 @@ pub async fn start(
     let interests = Interests::default();
     // Ingest: from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this server.
     let (bus, identity) = spans.open_bus(world).await?;
-    let (bus, peers) = (Arc::new(bus), Peers::new(identity, shared_bus(&nats), world));
+    let bus = Arc::new(bus);
+    let streams = nats.as_ref().map_or(0, |nats| nats.limits.streams);
+    let peers = Peers::new(identity, (Arc::clone(&bus), streams), world);
     // The database: migrated, with the key with which all replicas mint trace ids.
     let seen = (interests.clone(), peers.clone(), Arc::clone(&bus));
     let opening = DbStartup::new(db.clone(), ids.keys, seen, world).with(provided, retention);
@@ -139,6 +142,7 @@ pub async fn start(
     };
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
     tasks.spawn(interests.clone().keep(stop.clone()));
+    tasks.spawn(span_bus::watch(Arc::clone(&bus), stop.clone()));
     tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
     answer(&mut tasks, listeners, (tls, proxies), app, &stop);
     // The workers, once the database is open.
@@ -164,11 +168,6 @@ pub async fn start(
     tasks.spawn_on(opening.clone().then(working, stop.clone()), &work);
     let dbs = [db, calm_db];
     Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, keeping, dbs })
-}
-
-/// Returns the name of the bus that servers share, and its number of streams.
-fn shared_bus(nats: &Option<config::Nats>) -> Option<(String, u16)> {
-    nats.as_ref().map(|nats| (format!("nats:{}", nats.prefix), nats.limits.streams))
 }
 
 /// Returns the endpoint to which a Collector sends to reach this server. If the server listens on all addresses, only its

@@ -26,7 +26,8 @@ use crate::{
         peers::Peers,
         provision::{self, ProvisionedDocument},
     },
-    ingest::{Ingest, interests::Interests, span_bus::SpanBus},
+    ingest::{Ingest, interests::Interests},
+    span_bus::SpanBus,
     telemetry::export::Telemetry,
 };
 
@@ -114,7 +115,8 @@ impl DbStartup {
     pub(crate) fn ingest(&self) -> Ingest {
         let bus = Arc::clone(&self.bus);
         let (keys, interests, peers) = (self.keys(), self.interests.clone(), self.peers.clone());
-        Ingest { bus, keys, interests, peers, world: self.world }
+        let db = Some(self.db.clone());
+        Ingest { bus, keys, interests, peers, db, world: self.world }
     }
 
     /// Returns why the database is not open; `None` once it is.
@@ -197,13 +199,14 @@ impl DbStartup {
         self.db.upkeep(self.world.now(), keep).await?;
         let stored = self.db.id_key(Key::from_bytes(self.world.random())).await?;
         let ids: Vec<Key> = self.ids.iter().copied().chain([stored]).collect();
+        if let Err(unusable) = self.bus.connect(self.world).await {
+            return Ok(Some(unusable.to_string()));
+        }
         let slot = match self.peers.enter(&self.db, &ids).await? {
             Ok(slot) => slot,
             Err(conflict) => return Ok(Some(conflict)),
         };
-        if let Err(refused) = self.bus.join(slot, &ids, self.world).await {
-            return Ok(Some(refused.to_string()));
-        }
+        self.bus.join(slot, &ids, self.world).await;
         if let Some(provided) = &*self.provided {
             provision::apply(&self.db, provided.clone(), self.world.now()).await?;
         }

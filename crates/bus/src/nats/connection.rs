@@ -3,6 +3,7 @@
 use std::{
     collections::HashSet,
     fmt,
+    hash::{DefaultHasher, Hash, Hasher},
     sync::{
         Mutex, PoisonError,
         atomic::{AtomicU64, Ordering},
@@ -45,6 +46,8 @@ pub(super) struct Connection {
     next: AtomicU64,
     /// The traces that have a reader of their own.
     resumed: Mutex<HashSet<TraceId>>,
+    /// What identified this NATS when it was last seen.
+    identity: Mutex<Option<String>>,
 }
 
 /// Why a message was not stored.
@@ -86,6 +89,7 @@ impl Connection {
             limits,
             next: AtomicU64::new(0),
             resumed: Mutex::default(),
+            identity: Mutex::default(),
         }
     }
 
@@ -140,7 +144,7 @@ impl Connection {
         };
         let stream = self.context.get_or_create_stream(config).await;
         let stream = stream.map_err(|error| error.to_string())?;
-        let facts = facts(stream.cached_info());
+        let facts = self.facts_of(stream.cached_info());
         Ok((stream, facts))
     }
 
@@ -161,7 +165,42 @@ impl Connection {
     pub(super) async fn facts(&self, number: StreamNumber) -> Result<StreamFacts, String> {
         let name = number.name(&self.prefix);
         let stream = self.context.get_stream(name).await.map_err(|error| error.to_string())?;
-        Ok(facts(stream.cached_info()))
+        Ok(self.facts_of(stream.cached_info()))
+    }
+
+    fn facts_of(&self, info: &stream::Info) -> StreamFacts {
+        let mut leader = DefaultHasher::new();
+        let cluster = info.cluster.as_ref();
+        cluster.map(|it| (&it.leader, it.leader_since.map(timestamp))).hash(&mut leader);
+        // A single node has no elections: another process has another id.
+        let node = self.client.server_info();
+        node.cluster.is_none().then_some(node.server_id).hash(&mut leader);
+        StreamFacts {
+            created: timestamp(info.created),
+            leader: leader.finish(),
+            first: info.state.first_sequence,
+            last: info.state.last_sequence,
+        }
+    }
+
+    /// Returns what identifies this NATS: when its first stream was made. Another one has another, and so has one that was wiped.
+    pub(super) async fn identity(&self) -> Result<String, String> {
+        let mut first = StreamNumber::first(1);
+        let number = first.next().ok_or_else(|| "there is no stream".to_owned())?;
+        let (_, facts) = self.stream(number).await?;
+        Ok(format!("nats:{}:{}", self.prefix, facts.created.as_nanos()))
+    }
+
+    /// Finds out which NATS this is.
+    pub(super) async fn know_identity(&self) -> Result<(), String> {
+        let identity = self.identity().await?;
+        *self.identity.lock().unwrap_or_else(PoisonError::into_inner) = Some(identity);
+        Ok(())
+    }
+
+    /// Returns what identified this NATS when it was last seen.
+    pub(super) fn known_identity(&self) -> Option<String> {
+        self.identity.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Sends a message, and returns what completes when it is stored.
@@ -201,15 +240,6 @@ fn store_error(error: &jetstream::context::PublishError) -> StoreError {
 fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
     use jetstream::context::GetStreamErrorKind::JetStream;
     matches!(error.kind(), JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
-}
-
-fn facts(info: &stream::Info) -> StreamFacts {
-    StreamFacts {
-        created: timestamp(info.created),
-        leader_since: info.cluster.as_ref().and_then(|it| it.leader_since).map(timestamp),
-        first: info.state.first_sequence,
-        last: info.state.last_sequence,
-    }
 }
 
 /// Converts a time of NATS.

@@ -9,8 +9,8 @@ use crate::{Doubt, Era};
 pub(super) struct StreamFacts {
     /// When it was made. Another time means another stream.
     pub(super) created: Timestamp,
-    /// Since when its leader leads, if it has several nodes.
-    pub(super) leader_since: Option<Timestamp>,
+    /// What identifies the process that acknowledges its messages, and since when it does: a hash.
+    pub(super) leader: u64,
     /// The first message that it still has.
     pub(super) first: u64,
     /// The last message.
@@ -45,7 +45,7 @@ pub(super) enum Delivery {
 impl StreamFacts {
     /// Returns what identifies the stream, and what its leader acknowledged unless that is on disk.
     pub(super) fn state(&self, is_synced: bool) -> String {
-        let leader = self.leader_since.filter(|_| !is_synced).map_or(0, Timestamp::as_nanos);
+        let leader = if is_synced { 0 } else { self.leader };
         format!("{}-{leader}", self.created.as_nanos())
     }
 }
@@ -72,7 +72,7 @@ impl Cursor {
     pub(super) fn note(&mut self, facts: StreamFacts) {
         let Some(before) = self.stream.replace(facts) else { return };
         let is_replaced = before.created != facts.created || facts.last < self.last;
-        let is_led_anew = before.leader_since != facts.leader_since;
+        let is_led_anew = before.leader != facts.leader;
         if is_replaced {
             self.last = 0;
             self.change(Doubt::StreamReplaced);
@@ -118,8 +118,7 @@ mod tests {
     use model::Timestamp;
 
     fn facts(created: u64, leader: u64, first: u64, last: u64) -> StreamFacts {
-        let (created, leader) = (Timestamp::from_nanos(created), Timestamp::from_nanos(leader));
-        StreamFacts { created, leader_since: Some(leader), first, last }
+        StreamFacts { created: Timestamp::from_nanos(created), leader, first, last }
     }
 
     fn doubt(cursor: &Cursor) -> (u64, Option<Doubt>) {

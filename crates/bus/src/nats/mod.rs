@@ -21,7 +21,7 @@ use std::{
     time::Duration,
 };
 
-use async_nats::{ConnectError, ConnectErrorKind, ConnectOptions};
+use async_nats::ConnectOptions;
 use model::{BusSlot, Fault, Faulty, Project, Secret, Timestamp};
 use thiserror::Error;
 use tokio::{
@@ -44,6 +44,9 @@ pub(crate) use wire::read_projects;
 
 /// How long the first connection may take before the bus goes on without it.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
+
+/// How often the connection is checked, so that a node that hangs is left for another one.
+const PING: Duration = Duration::from_secs(2);
 
 /// The options of a bus over NATS.
 #[derive(Clone, Debug)]
@@ -71,8 +74,6 @@ pub struct NatsMember {
     pub slot: BusSlot,
     /// The keys under which spans are sealed.
     pub keys: SealKeys,
-    /// A random number that no other process has.
-    pub publisher: [u8; 8],
 }
 
 /// The upper bounds of a stream.
@@ -117,9 +118,9 @@ pub enum NatsError {
         /// The reason.
         reason: io::Error,
     },
-    /// NATS refuses the connection, and would refuse it again.
-    #[error("NATS at `{servers}` refuses the connection: {reason}")]
-    Refused {
+    /// NATS cannot be used now, or refuses.
+    #[error("NATS at `{servers}` cannot be used: {reason}")]
+    Unusable {
         /// The URLs.
         servers: String,
         /// The reason.
@@ -129,7 +130,10 @@ pub enum NatsError {
 
 impl Faulty for NatsError {
     fn fault(&self) -> Fault {
-        Fault::Invalid
+        match self {
+            Self::Credentials { .. } => Fault::Invalid,
+            Self::Unusable { .. } => Fault::Upstream,
+        }
     }
 }
 
@@ -140,6 +144,8 @@ pub struct Nats {
     spans: Spans,
     notices: Arc<Notices>,
     hints: NatsHints,
+    /// None until NATS was reached.
+    connection: OnceLock<Arc<Connection>>,
     /// None until the process takes part.
     membership: OnceLock<Membership>,
 }
@@ -163,20 +169,35 @@ impl Nats {
     pub fn new(options: NatsOptions) -> Self {
         let spans = Spans::new(options.limits, TraceTable::default());
         let (notices, hints) = (Arc::default(), NatsHints::default());
-        Self { options, spans, notices, hints, membership: OnceLock::new() }
+        let (connection, membership) = (OnceLock::new(), OnceLock::new());
+        Self { options, spans, notices, hints, connection, membership }
     }
 
-    /// Takes part, if the process does not yet. It waits for NATS for a second, and then goes on without it; it fails where
-    /// waiting does not help.
-    pub async fn join(&self, member: NatsMember) -> Result<(), NatsError> {
-        if self.membership.get().is_some() {
+    /// Connects to NATS, within a second, unless it is connected. From then on it connects again by itself.
+    pub async fn connect(&self, publisher: [u8; 8]) -> Result<(), NatsError> {
+        if self.connection.get().is_some() {
             return Ok(());
         }
         let NatsOptions { prefix, stream, is_synced, .. } = &self.options;
-        let NatsMember { slot, keys, publisher } = member;
         let client = connect(&self.options).await?;
         let connection = Connection::new(client, prefix.clone(), publisher, (*stream, *is_synced));
-        let connection = Arc::new(connection);
+        let known = timeout(CONNECT_MAX, connection.know_identity()).await;
+        known
+            .unwrap_or_else(|_| Err("JetStream does not answer".to_owned()))
+            .map_err(|reason| unusable(&self.options, reason))?;
+        // Two connections at a time are one: the second one ends here.
+        let _first = self.connection.set(Arc::new(connection));
+        Ok(())
+    }
+
+    /// Takes part, if the process is connected and does not yet.
+    pub async fn join(&self, member: NatsMember) {
+        let Some(connection) = self.connection.get() else { return };
+        if self.membership.get().is_some() {
+            return;
+        }
+        let NatsMember { slot, keys } = member;
+        let connection = Arc::clone(connection);
         let spans = self.spans.clone();
         let publisher = Arc::new(Publisher {
             connection: Arc::clone(&connection),
@@ -195,7 +216,15 @@ impl Nats {
         let (resumed, tasks) = (Mutex::default(), Mutex::new(tasks));
         // Two tries to take part at a time are one: the second one ends here.
         let _first = self.membership.set(Membership { publisher, keys, own, slot, resumed, tasks });
-        Ok(())
+    }
+
+    /// Returns what identifies the NATS over which this process shares all that it knows; none while it cannot.
+    pub fn identity(&self) -> Option<String> {
+        let is_shared = self
+            .membership
+            .get()
+            .is_none_or(|it| it.own.is_open() && it.publisher.outbox.is_empty());
+        self.connection.get().filter(|_| is_shared)?.known_identity()
     }
 
     /// Returns where readers store what they read.
@@ -210,9 +239,10 @@ impl Nats {
         }
     }
 
-    /// Whether NATS can be reached; false before the process takes part.
-    pub fn is_connected(&self) -> bool {
-        self.membership.get().is_some_and(|it| it.publisher.connection.is_connected())
+    /// Whether NATS can be reached and delivers spans; false before the process takes part.
+    pub fn is_open(&self) -> bool {
+        let membership = self.membership.get();
+        membership.is_some_and(|it| it.own.is_open() && it.publisher.connection.is_connected())
     }
 
     /// Returns the slot of this process, once it takes part.
@@ -240,29 +270,21 @@ async fn wait(ready: oneshot::Receiver<()>) {
 }
 
 async fn connect(options: &NatsOptions) -> Result<async_nats::Client, NatsError> {
-    let servers = options.servers.join(",");
-    let refused = |error: &ConnectError| NatsError::Refused {
-        servers: servers.clone(),
-        reason: error.to_string(),
-    };
-    let first = connect_options(options).await?.connection_timeout(CONNECT_MAX);
-    match timeout(CONNECT_MAX, first.connect(&options.servers)).await {
-        Ok(Ok(client)) => return Ok(client),
-        Ok(Err(error)) if is_refusal(error.kind()) => return Err(refused(&error)),
-        Ok(Err(_)) | Err(_) => {}
+    let connect = connect_options(options).await?.connection_timeout(CONNECT_MAX);
+    match timeout(CONNECT_MAX, connect.connect(&options.servers)).await {
+        Ok(Ok(client)) => Ok(client),
+        Ok(Err(error)) => Err(unusable(options, error.to_string())),
+        Err(_) => Err(unusable(options, format!("no answer within {CONNECT_MAX:?}"))),
     }
-    let later = connect_options(options).await?.retry_on_initial_connect();
-    later.connect(&options.servers).await.map_err(|error| refused(&error))
 }
 
-/// Whether another try would fail in the same way.
-fn is_refusal(kind: ConnectErrorKind) -> bool {
-    use ConnectErrorKind::{Authentication, AuthorizationViolation, ServerParse, Tls};
-    matches!(kind, Authentication | AuthorizationViolation | ServerParse | Tls)
+fn unusable(options: &NatsOptions, reason: String) -> NatsError {
+    NatsError::Unusable { servers: options.servers.join(","), reason }
 }
 
 async fn connect_options(options: &NatsOptions) -> Result<ConnectOptions, NatsError> {
-    let connect = ConnectOptions::new().name("qualitytrace").max_reconnects(None);
+    let connect =
+        ConnectOptions::new().name("qualitytrace").ping_interval(PING).max_reconnects(None);
     let connect = match &options.login {
         Login::Anonymous => connect,
         Login::User { name, password } => {

@@ -96,6 +96,10 @@ impl Outbox {
         }
     }
 
+    pub(super) fn is_empty(&self) -> bool {
+        self.unsent().first().is_none()
+    }
+
     pub(super) fn is_full(&self) -> bool {
         self.unsent().traces() >= TRACES_MAX
     }

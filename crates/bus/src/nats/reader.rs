@@ -7,7 +7,10 @@
 use std::{
     future::{Future, pending, poll_fn},
     pin::Pin,
-    sync::{Arc, Mutex, PoisonError},
+    sync::{
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -68,6 +71,7 @@ pub(super) struct StreamReader {
     proofs: mpsc::Sender<Reply>,
     era: Arc<Mutex<Era>>,
     state: Arc<Mutex<Option<String>>>,
+    is_open: Arc<AtomicBool>,
 }
 
 /// The task of a reader.
@@ -81,6 +85,7 @@ pub(super) struct ReaderTask {
     assembly: Assembly,
     era: Arc<Mutex<Era>>,
     state: Arc<Mutex<Option<String>>>,
+    is_open: Arc<AtomicBool>,
     requests: mpsc::Receiver<Reply>,
     /// Those who wait for the next marker.
     waiting: Vec<Reply>,
@@ -118,7 +123,7 @@ impl StreamReader {
         let (proofs, requests) = mpsc::channel(PROOFS_MAX);
         let (ready, is_ready) = oneshot::channel();
         let era = Arc::new(Mutex::new(Era::default()));
-        let state = Arc::default();
+        let (state, is_open) = (Arc::default(), Arc::default());
         let task = ReaderTask {
             scope,
             connection: Arc::clone(connection),
@@ -128,6 +133,7 @@ impl StreamReader {
             notices,
             era: Arc::clone(&era),
             state: Arc::clone(&state),
+            is_open: Arc::clone(&is_open),
             spans,
             requests,
             waiting: Vec::new(),
@@ -136,7 +142,7 @@ impl StreamReader {
             ready: Some(ready),
             is_begun: false,
         };
-        (Self { proofs, era, state }, task, is_ready)
+        (Self { proofs, era, state, is_open }, task, is_ready)
     }
 
     /// Waits until all messages have been read that were stored before the call.
@@ -148,6 +154,11 @@ impl StreamReader {
             proved.await.unwrap_or(Err(Doubt::NotListened))
         };
         timeout(2 * PROOF_MAX, asked).await.unwrap_or(Err(Doubt::MarkerLate(2 * PROOF_MAX)))
+    }
+
+    /// Whether NATS delivers messages, or reports that there are none.
+    pub(super) fn is_open(&self) -> bool {
+        self.is_open.load(Ordering::Relaxed)
     }
 
     /// Returns the state of the stream, as it was seen last.
@@ -171,11 +182,14 @@ impl ReaderTask {
                     if let Some(ready) = self.ready.take() {
                         ready.send(()).ok();
                     }
-                    if !self.read(messages).await {
+                    self.is_open.store(true, Ordering::Relaxed);
+                    let is_wanted = self.read(messages).await;
+                    if !is_wanted {
                         return;
                     }
                 }
                 Err(_) => {
+                    self.is_open.store(false, Ordering::Relaxed);
                     self.expire_marker();
                     sleep(PAUSE).await;
                     if !self.collect_requests() {
@@ -213,6 +227,9 @@ impl ReaderTask {
                     }
                 }
             }
+        }
+        if matches!(self.scope, Scope::Slot(_)) {
+            self.connection.know_identity().await?;
         }
         let start_sequence = self.cursor.open(facts);
         self.share_era();

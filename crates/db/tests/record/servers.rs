@@ -56,7 +56,10 @@ fn a_row_counts_until_its_servers_end_and_stays_after_it() {
 
         db.leave_server(two.process).await.expect("left");
         assert_eq!(others(db, 1).await, (vec![], named(&["server-2"])), "who has left is seen");
-        assert!(!db.heartbeat(two.id, two.process, COUNTS_FOR).await.expect("asked"), "for good");
+        assert!(
+            !db.heartbeat(two.id, two.process, None, COUNTS_FOR).await.expect("asked"),
+            "for good"
+        );
 
         // A server that does not receive spans cannot lose any.
         let roles = vec!["api".to_owned()];
@@ -78,10 +81,10 @@ fn a_server_that_comes_back_has_the_row_that_it_had() {
         // Had it survived, beside a copy of its data directory, each would see the other at its next heartbeat.
         let seen = db.other_servers(killed.process, 10).await.expect("asked");
         assert_eq!(seen.len(), 1, "{seen:?}");
-        assert!(!db.heartbeat(killed.id, killed.process, COUNTS_FOR).await.expect("asked"));
+        assert!(!db.heartbeat(killed.id, killed.process, None, COUNTS_FOR).await.expect("asked"));
         enter(db, &NewServer { id: [8; 16], ..killed }).await;
         assert_eq!(db.other_servers(next.process, 10).await.expect("asked").len(), 1);
-        assert!(db.heartbeat(next.id, next.process, COUNTS_FOR).await.expect("asked"));
+        assert!(db.heartbeat(next.id, next.process, None, COUNTS_FOR).await.expect("asked"));
     });
 }
 
@@ -94,7 +97,7 @@ fn a_row_that_was_not_renewed_is_over() {
         enter(db, &two).await;
         let seen = db.other_servers(two.process, 10).await.expect("asked");
         assert!(!seen[0].gone_for.is_zero(), "{seen:?}");
-        assert!(!db.heartbeat(one.id, one.process, COUNTS_FOR).await.expect("asked"));
+        assert!(!db.heartbeat(one.id, one.process, None, COUNTS_FOR).await.expect("asked"));
         // Meanwhile another server has registered, with other keys.
         let entry = db.enter_server(&one, COUNTS_FOR).await.expect("asked");
         assert!(matches!(entry, Entry::KeyConflict(_)), "{entry:?}");
@@ -146,15 +149,19 @@ fn servers_on_one_bus_have_different_slots() {
     scratch::with(|scratch| async move {
         let db = &scratch.db;
         let on = |number: u8, bus: &str, slot: Option<u16>| NewServer {
-            bus: Some(BusMember { bus: bus.to_owned(), slot: slot.map(BusSlot), slots: (2, 32) }),
+            bus: Some(BusMember {
+                bus: Some(bus.to_owned()),
+                slot: slot.map(BusSlot),
+                slots: (2, 32),
+            }),
             ..server(number, "a", &["a"])
         };
         let cases = [
             (on(1, "nats", None), Entry::Entered(Some(BusSlot(0)))),
             (on(2, "nats", None), Entry::Entered(Some(BusSlot(1)))),
-            (on(3, "other", None), Entry::Entered(Some(BusSlot(0)))),
             (on(4, "nats", None), Entry::NoSlot),
-            (on(1, "nats", Some(0)), Entry::Entered(Some(BusSlot(0)))),
+            (on(1, "other", Some(0)), Entry::Entered(Some(BusSlot(0)))),
+            (on(5, "other", None), Entry::NoSlot),
         ];
         for (server, expected) in cases {
             let entry = db.enter_server(&server, COUNTS_FOR).await.expect("asked");
@@ -163,7 +170,12 @@ fn servers_on_one_bus_have_different_slots() {
         db.leave_server([101; 16]).await.expect("left");
         let entry = db.enter_server(&on(4, "nats", None), COUNTS_FOR).await.expect("asked");
         assert_eq!(entry, Entry::Entered(Some(BusSlot(0))), "of the server that left");
-        let buses: Vec<_> = db.other_servers([9; 16], 9).await.expect("asked");
-        assert!(buses.iter().any(|it| it.bus.as_deref() == Some("other")), "{buses:?}");
+        let bus = async || {
+            let others = db.other_servers([9; 16], 9).await.expect("asked").into_iter();
+            others.filter(|it| it.name == "server-4").map(|it| it.bus).collect::<Vec<_>>()
+        };
+        assert_eq!(bus().await, [Some("nats".to_owned())]);
+        db.heartbeat([4; 16], [104; 16], None, COUNTS_FOR).await.expect("asked");
+        assert_eq!(bus().await, [None], "it shares nothing now");
     });
 }

@@ -62,7 +62,7 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
             losses::dropped(case).into_iter().chain(clocks::causes(clocks::skews(case))).collect()
         }
         // What a store did not say may be there: the run's reasons state it. What the receiver saw explains nothing.
-        _ if is_store_unread(case.settlement) || !case.settlement.stores.is_empty() => Vec::new(),
+        _ if is_unread_source(case.settlement) || !case.settlement.stores.is_empty() => Vec::new(),
         // If the trigger got no response, missing spans need no further explanation.
         _ if unsettled.contains(&UnsettledReason::NoTelemetry) => match is_answered(case) {
             true => silence::causes(case, &Foreign::decode(case)),
@@ -75,10 +75,12 @@ pub fn diagnose(case: &Case<'_>) -> Vec<Diagnosis> {
     found
 }
 
-/// Whether a trace store gave no complete answer that was late enough.
-pub(crate) fn is_store_unread(settlement: &Settlement) -> bool {
-    use UnsettledReason::{StorePartial, StoreUnread};
-    settlement.unsettled.iter().any(|it| matches!(it, StoreUnread(_) | StorePartial(_)))
+/// Whether a trace store gave no complete answer that was late enough, or the bus of the servers no proof.
+pub(crate) fn is_unread_source(settlement: &Settlement) -> bool {
+    use UnsettledReason::{StorePartial, StoreUnread, Unproved};
+    let is_unread =
+        |it: &UnsettledReason| matches!(it, StoreUnread(_) | StorePartial(_) | Unproved(_));
+    settlement.unsettled.iter().any(is_unread)
 }
 
 /// Whether the diagnoses already explain this reason for an incomplete trace, in more detail.

@@ -356,7 +356,7 @@ impl ProofState {
 
     /// Returns why no more is proved.
     fn reason(&self) -> UnsettledReason {
-        let none = "no proof began late enough";
+        let none = "the bus of the servers gave no proof in time";
         UnsettledReason::Unproved(self.doubt.as_deref().unwrap_or(none).to_owned())
     }
 }

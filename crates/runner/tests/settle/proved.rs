@@ -8,7 +8,7 @@ use crate::{
 #[tokio::test(start_paused = true)]
 async fn absence_of_pushed_spans_counts_up_to_the_last_proof() {
     let of = |lines: &str| format!("10 a server 1<t 0..5\n{lines}");
-    let never = "unproved: no proof began late enough 10000 inconclusive";
+    let never = "unproved: the bus of the servers gave no proof in time 10000 inconclusive";
     let cases = [
         ("a proof that began too early", of("40 proved 30\n 200 proved 109"), never),
         ("one that began late enough", of("40 proved 30\n 200 proved 110"), "whole 200"),

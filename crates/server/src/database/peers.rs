@@ -1,6 +1,6 @@
 //! The servers on one database. Each one knows the others by their rows.
 //!
-//! Servers do not share spans yet. So if another server received spans during a run, their absence here proves nothing, and
+//! If another server received spans during a run and does not share them over the same bus, their absence here proves nothing, and
 //! [`Peers::others`] returns those servers. It misses none: a server accepts no span before its row is committed, nor after
 //! the row may have expired ([`Peers::is_counted`]); and the rows are read after the trace was settled. Spans that a server
 //! accepts after it enters later are too late for the run, on any server.
@@ -12,6 +12,7 @@
 //! database's for what two servers have to agree on. Durations are measured with the server's own clock.
 
 use std::{
+    collections::BTreeSet,
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
@@ -26,7 +27,10 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use crate::database::identity::{Identity, hex};
+use crate::{
+    database::identity::{Identity, hex},
+    span_bus::SpanBus,
+};
 
 /// The interval at which a server renews its row.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -62,8 +66,8 @@ struct PeerState {
     /// When this process began to receive spans.
     began: Instant,
     place: Mutex<OwnRow>,
-    /// The bus on which this server shares spans, if there is one: its name, and its number of streams.
-    bus: Option<(String, u16)>,
+    /// The bus of this server, and its number of streams; zero if it is not shared.
+    bus: (Arc<SpanBus>, u16),
     /// The rows of the others at the last read. A caller waits for the read that is in progress.
     read: tokio::sync::Mutex<Option<PeerRows>>,
 }
@@ -88,7 +92,7 @@ struct PeerRows {
 }
 
 impl Peers {
-    pub(crate) fn new(identity: Identity, bus: Option<(String, u16)>, world: World) -> Self {
+    pub(crate) fn new(identity: Identity, bus: (Arc<SpanBus>, u16), world: World) -> Self {
         let Identity { id, host } = identity;
         Self(Arc::new(PeerState {
             process: world.random(),
@@ -116,8 +120,9 @@ impl Peers {
         keys: &[Key],
     ) -> Result<Result<Option<BusSlot>, String>, DbError> {
         let before = self.place().row.as_ref().and_then(|row| row.bus.as_ref()?.slot);
-        let bus = self.0.bus.as_ref().map(|(bus, streams)| BusMember {
-            bus: bus.clone(),
+        let (bus, streams) = &self.0.bus;
+        let bus = bus.is_shared().then(|| BusMember {
+            bus: bus.identity(),
             slot: before,
             slots: (streams.saturating_mul(STREAM_SLOTS), STREAM_SLOTS),
         });
@@ -144,7 +149,7 @@ impl Peers {
         let entry = match db.enter_server(&row, COUNTS_FOR).await? {
             Entry::Entered(slot) => Ok(slot),
             Entry::KeyConflict(conflict) => Err(words(&conflict)),
-            Entry::NoSlot => Err(no_slot(self.0.bus.as_ref().map_or(0, |(_, streams)| *streams))),
+            Entry::NoSlot => Err(no_slot(self.0.bus.1)),
         };
         let mut place = self.place();
         place.conflict = entry.clone().err();
@@ -191,7 +196,8 @@ impl Peers {
 
     async fn beat(&self, db: &Db, row: &NewServer) -> Result<(), DbError> {
         let began = Instant::now();
-        if db.heartbeat(row.id, row.process, COUNTS_FOR).await? {
+        let bus = self.0.bus.0.identity();
+        if db.heartbeat(row.id, row.process, bus.as_deref(), COUNTS_FOR).await? {
             self.place().counted_until = Some(began + COUNTS_FOR - MARGIN);
             return Ok(());
         }
@@ -241,11 +247,13 @@ impl Peers {
         // Measured after the read, so that its duration is on the safe side.
         let elapsed = since.elapsed();
         let reach = elapsed + elapsed / SLACK_PART + SLACK;
-        let own = self.0.bus.as_ref().filter(|_| is_shared).map(|(bus, _)| bus);
-        let were_there = others.iter().filter(|other| {
-            other.gone_for <= reach && (own.is_none() || other.bus.as_ref() != own)
-        });
-        Ok(were_there.map(|other| other.name.clone()).collect())
+        let own = self.0.bus.0.identity().filter(|_| is_shared);
+        let were_there = others
+            .iter()
+            .filter(|other| other.gone_for <= reach && (own.is_none() || other.bus != own));
+        // Of a server that was started again there are two rows.
+        let names: BTreeSet<_> = were_there.map(|other| other.name.clone()).collect();
+        Ok(names.into_iter().collect())
     }
 
     /// Returns rows that were read after `asked`. Callers that wait for a read in progress share the next one.
@@ -257,6 +265,16 @@ impl Peers {
         let began = Instant::now();
         let others = db.other_servers(self.0.process, OTHERS_MAX).await?.into();
         Ok(read.insert(PeerRows { began, others }).clone())
+    }
+
+    /// Records that this server may know of spans that it cannot share now, before a sender learns that they are refused.
+    pub(crate) async fn stop_sharing(&self, db: &Db) {
+        let row = self.place().row.clone();
+        let Some(row) = row else { return };
+        let beat = db.heartbeat(row.id, row.process, None, COUNTS_FOR);
+        if !matches!(timeout(TRY_MAX, beat).await, Ok(Ok(_))) {
+            tracing::warn!("other servers could not be notified that spans were refused here");
+        }
     }
 
     /// Removes this server's row. The server MUST NOT accept spans any more.
@@ -277,8 +295,9 @@ impl Peers {
 
     /// Returns a server with a row that is valid for this long.
     #[cfg(test)]
-    pub(crate) fn counted(counts_for: Duration, world: World) -> Self {
-        let peers = Self::new(Identity { id: [0; 16], host: "a".to_owned() }, None, world);
+    pub(crate) fn counted(counts_for: Duration, bus: Arc<SpanBus>, world: World) -> Self {
+        let identity = Identity { id: [0; 16], host: "a".to_owned() };
+        let peers = Self::new(identity, (bus, 0), world);
         peers.place().counted_until = Some(Instant::now() + counts_for);
         peers
     }

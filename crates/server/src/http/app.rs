@@ -11,8 +11,8 @@ use url::Url;
 use super::liveness::Liveness;
 use crate::{
     access::{Access, proxies::Origin},
-    ingest::span_bus::SpanBus,
     live::followers::Followers,
+    span_bus::SpanBus,
     startup::DbStartup,
     telemetry::calls::Watch,
     worker::stores::StoreSet,

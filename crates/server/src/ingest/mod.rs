@@ -7,11 +7,11 @@
 pub(crate) mod error;
 pub(crate) mod interests;
 mod journal_key;
-pub(crate) mod span_bus;
 
 use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
 
 use bus::{Bus, Channel, Local, Nats, Signal};
+use db::Db;
 use drivers::receiver::{self, Gate, Sender, Sink, SinkError, Tls};
 use model::{KeyRing, Project, TraceId, World};
 use otlp::Batch;
@@ -23,10 +23,10 @@ use crate::{
         keys::Keys,
         peers::Peers,
     },
+    span_bus::SpanBus,
 };
 use error::IngestError;
 use interests::{Interests, channel, own_channel};
-use span_bus::SpanBus;
 
 /// The maximum age of a trace id in seconds: runs end long before, and an old id is a replay.
 const EPOCH_AGE_MAX: u32 = 24 * 60 * 60;
@@ -42,6 +42,8 @@ pub(crate) struct Ingest {
     pub(crate) interests: Interests,
     /// The other servers, which conclude nothing from absence while they know that this server accepts spans.
     pub(crate) peers: Peers,
+    /// Where other servers learn of spans that were refused while NATS is away.
+    pub(crate) db: Option<Db>,
     pub(crate) world: World,
 }
 
@@ -222,7 +224,7 @@ impl Sink for Ingest {
 
     async fn accept(&self, batches: Vec<Batch>, sender: &Sender) -> Result<(), SinkError> {
         if self.keys.get().is_none() {
-            return Err(SinkError::Unavailable("the server waits for its database".to_owned()));
+            return Err(SinkError::Unavailable("the server is not ready".to_owned()));
         }
         let projects: Option<Arc<[Project]>> =
             sender.projects().map(|projects| projects.iter().cloned().collect());
@@ -242,6 +244,9 @@ impl Sink for Ingest {
             self.refuse_uncounted(&batches)?;
         }
         let published = self.bus.publish(self.world.now(), batches).await;
+        if let (Err(bus::PublishError::Away { .. }), Some(db)) = (&published, &self.db) {
+            self.peers.stop_sharing(db).await;
+        }
         published.map_err(|refused| match refused {
             bus::PublishError::Full { .. } => SinkError::Full(refused.to_string()),
             bus::PublishError::Journal { .. }
@@ -273,12 +278,14 @@ mod tests {
         let folder = directory.path().to_owned();
         let options = Options { directory: folder, limits, batch_bytes_max: 1 << 20, keys };
         let bus = Local::open(options, Timestamp::from_nanos(0)).expect("it is there");
+        let bus = Arc::new(SpanBus::Local(Box::new(bus)));
         let world = World::new(|| Timestamp::from_nanos(NOW * 1_000_000_000), || [0; 32]);
         let ingest = Ingest {
-            bus: Arc::new(SpanBus::Local(Box::new(bus))),
+            bus: Arc::clone(&bus),
             keys: KeyRing::new(Key::from_bytes([1; 16]), Vec::new()).into(),
             interests: Interests::default(),
-            peers: Peers::counted(Duration::from_secs(600), world),
+            peers: Peers::counted(Duration::from_secs(600), bus, world),
+            db: None,
             world,
         };
         (ingest, directory)
@@ -401,7 +408,10 @@ mod tests {
     #[tokio::test]
     async fn what_others_do_not_know_to_be_taken_here_is_refused() {
         let (counted, _directory) = ingest();
-        let ingest = Ingest { peers: Peers::counted(Duration::ZERO, counted.world), ..counted };
+        let ingest = Ingest {
+            peers: Peers::counted(Duration::ZERO, Arc::clone(&counted.bus), counted.world),
+            ..counted
+        };
         let (ours, other) = (minted(&ingest, NOW), minted(&ingest, NOW - 1));
         let batch = |trace_id| Batch { trace_id, spans: 1, bytes: vec![1, 2, 3].into() };
         let (_subscription, all) =

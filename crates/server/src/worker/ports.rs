@@ -31,11 +31,9 @@ use super::{
     state::Worker,
 };
 use crate::{
-    ingest::{
-        interests::{Interest, channel},
-        span_bus::SpanBus,
-    },
+    ingest::interests::{Interest, channel},
     plant::{Plant, is_planted},
+    span_bus::SpanBus,
     subjects,
     telemetry::{call::Call, events, spans::RunTrace},
 };

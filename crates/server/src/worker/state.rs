@@ -23,7 +23,8 @@ use super::{
 use crate::{
     config,
     database::{keys::Keys, peers::Peers},
-    ingest::{interests::Interests, span_bus::SpanBus},
+    ingest::interests::Interests,
+    span_bus::SpanBus,
     telemetry::{calls::Watch, spans::RunTrace},
 };
 

@@ -1,14 +1,21 @@
 //! The bus of a server: in one process, or over NATS.
 
+use std::{sync::Arc, time::Duration};
+
 use bus::{
     Batch, Bus, Channel, Doubt, Hints, Local, Nats, NatsError, NatsMember, PublishError, SealKeys,
     Signal, Subject, Subscription,
 };
 use model::{BusSlot, Key, Project, Timestamp, World};
 use ring::digest::{Context, SHA256};
+use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 /// What precedes a key of trace ids where the key of spans in NATS is derived from it.
 const PURPOSE: &[u8] = b"qualitytrace spans in NATS";
+
+/// How often the state of a shared bus is checked.
+const WATCH: Duration = Duration::from_secs(1);
 
 /// The bus of a server.
 #[derive(Debug)]
@@ -20,18 +27,21 @@ pub(crate) enum SpanBus {
 }
 
 impl SpanBus {
+    /// Connects to a shared bus.
+    pub(crate) async fn connect(&self, world: World) -> Result<(), NatsError> {
+        match self {
+            Self::Local(_) => Ok(()),
+            Self::Shared(nats) => nats.connect(world.random()).await,
+        }
+    }
+
     /// Takes part in a shared bus, with a slot, and with keys that all servers on this database have.
-    pub(crate) async fn join(
-        &self,
-        slot: Option<BusSlot>,
-        keys: &[Key],
-        world: World,
-    ) -> Result<(), NatsError> {
-        let (Self::Shared(nats), Some(slot)) = (self, slot) else { return Ok(()) };
+    pub(crate) async fn join(&self, slot: Option<BusSlot>, keys: &[Key], world: World) {
+        let (Self::Shared(nats), Some(slot)) = (self, slot) else { return };
         let mut keys = keys.iter().map(seal_key);
         let first = keys.next().unwrap_or_default();
         let keys = SealKeys::new(first, keys.collect(), world.random());
-        nats.join(NatsMember { slot, keys, publisher: world.random() }).await
+        nats.join(NatsMember { slot, keys }).await;
     }
 
     /// Returns the slot of this server on a shared bus, once it takes part.
@@ -39,6 +49,14 @@ impl SpanBus {
         match self {
             Self::Local(_) => None,
             Self::Shared(nats) => nats.slot(),
+        }
+    }
+
+    /// Returns what identifies the bus over which this server shares all that it knows; none while it shares nothing.
+    pub(crate) fn identity(&self) -> Option<String> {
+        match self {
+            Self::Local(_) => None,
+            Self::Shared(nats) => nats.identity(),
         }
     }
 
@@ -51,7 +69,7 @@ impl SpanBus {
     pub(crate) fn is_open(&self) -> bool {
         match self {
             Self::Local(_) => true,
-            Self::Shared(nats) => nats.is_connected(),
+            Self::Shared(nats) => nats.is_open(),
         }
     }
 
@@ -64,8 +82,24 @@ impl SpanBus {
                 Some(format!("the journal of spans cannot be written: {error}"))
             }
             Self::Shared(nats) => {
-                (!nats.is_connected()).then(|| "NATS cannot be reached".to_owned())
+                (!nats.is_open()).then(|| "NATS cannot be reached, or delivers no spans".to_owned())
             }
+        }
+    }
+}
+
+/// Logs when a shared bus takes no more spans, and when it does again.
+pub(crate) async fn watch(bus: Arc<SpanBus>, stop: CancellationToken) {
+    let mut is_noted = false;
+    while timeout(WATCH, stop.cancelled()).await.is_err() {
+        // Until it takes part, the startup reports why not.
+        let is_broken = bus.slot().is_some() && !bus.is_open();
+        match (is_broken, std::mem::replace(&mut is_noted, is_broken)) {
+            (true, false) => tracing::warn!(
+                "NATS cannot be reached, or delivers no spans: spans are refused, and no run begins"
+            ),
+            (false, true) => tracing::info!("NATS delivers spans again"),
+            _ => {}
         }
     }
 }
