@@ -389,7 +389,7 @@ mod tests {
         assert!(ingest.wants(&TraceId::from_random([5; 16]), &Sender::of_all()));
         let refused =
             ingest.accept(Vec::new(), &Sender::of_all()).await.expect_err("refused for now");
-        assert!(refused.to_string().contains("waits for its database"), "{refused}");
+        assert!(refused.to_string().contains("is not ready"), "{refused}");
     }
 
     #[tokio::test]
