@@ -40,7 +40,7 @@ async fn a_configuration_is_checked_without_a_server() -> Result<()> {
             "`nowhere.pem` of `server.tls` cannot be read",
         ),
         ("server: {bind: 0.0.0.0}\n", Some(2), "is not a loopback address"),
-        ("nats: {endpoint: x}\n", Some(2), "`nats` does not work yet"),
+        ("nats: {endpoint: x}\n", Some(2), "`nats.endpoint` must be URLs such as"),
         ("postgresConnString: x\n", Some(2), "instead: `postgres` with `host`"),
         (
             "tracer: {otel: {type: open-telemetry, endpoint: 'https://c:4317', tls: {caFile: nowhere.pem}}}\n",

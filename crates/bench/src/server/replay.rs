@@ -215,6 +215,8 @@ impl Replay {
             .bind(&id.as_bytes()[8..])
             .bind(unix_nanos() as i64)
             .bind(&written.events[0])
+            // There is no bus that servers share.
+            .bind(None::<&str>)
             .execute(&self.pool)
             .await?;
         let answered = sqlx::query(sqlx::AssertSqlSafe(self.asked.answered.text.clone()))
