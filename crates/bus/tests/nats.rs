@@ -405,3 +405,18 @@ async fn a_node_that_was_started_again_is_a_doubt_unless_it_syncs() {
         assert_eq!(proved, expected, "synced: {is_synced}");
     }
 }
+
+/// A sender that is cut off while its spans are being stored may have given up.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_publisher_that_is_cancelled_reports_its_loss() {
+    let mut server = NatsServer::start();
+    let bus = open(&server, 1).await;
+    let channel = channel(1, 1);
+    let _subscription = bus.subscribe(channel, &Project::default());
+    bus.expect(channel);
+    server.kill();
+    let published = publish(&bus, channel, "a");
+    let cancelled = tokio::time::timeout(Duration::from_millis(100), published).await;
+    assert!(cancelled.is_err(), "it still waits for NATS");
+    assert_eq!(bus.doubt(channel), Some(Doubt::Lost(1)));
+}

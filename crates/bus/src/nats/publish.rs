@@ -2,7 +2,6 @@
 
 use std::{
     collections::HashSet,
-    mem,
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -69,7 +68,13 @@ impl Publisher {
         for batch in large {
             self.lose(now, batch.channel);
         }
-        let messages = batches.iter().flat_map(|batch| self.messages(now, batch)).collect();
+        let mut messages = Vec::new();
+        for batch in &batches {
+            match self.messages(now, batch) {
+                Some(chunks) => messages.extend(chunks),
+                None => self.lose(now, batch.channel),
+            }
+        }
         let mut unstored = LossGuard { publisher: self, now, messages };
         let began = Instant::now();
         while !unstored.messages.is_empty() {
@@ -98,26 +103,28 @@ impl Publisher {
         for message in messages.iter() {
             sent.push(self.connection.send(&message.subject, message.payload.clone()).await);
         }
-        let (mut failed, mut error) = (Vec::new(), None);
-        for (message, sent) in mem::take(messages).into_iter().zip(sent) {
+        let (mut are_stored, mut error) = (Vec::with_capacity(sent.len()), None);
+        for sent in sent {
             let stored = match sent {
                 Ok(stored) => stored.await,
                 Err(error) => Err(error),
             };
-            if let Err(reason) = stored {
-                // A full stream is full for all.
-                if !matches!(error, Some(StoreError::Full)) {
-                    error = Some(reason);
-                }
-                failed.push(message);
+            are_stored.push(stored.is_ok());
+            // A full stream is full for all.
+            if let Err(reason) = stored
+                && !matches!(error, Some(StoreError::Full))
+            {
+                error = Some(reason);
             }
         }
-        let streams: HashSet<_> =
-            failed.iter().map(|message| StreamNumber::of(message.channel.slot)).collect();
-        *messages = failed;
+        // Only now: a publisher that is cancelled meanwhile has all of them to report.
+        let mut are_stored = are_stored.into_iter();
+        messages.retain(|_| !are_stored.next().unwrap_or(false));
         let Some(error) = error else { return Ok(()) };
         if matches!(error, StoreError::Failed(_)) && self.connection.is_connected() {
             // There may be none: nothing has needed it yet, or its node lost it.
+            let streams: HashSet<_> =
+                messages.iter().map(|message| StreamNumber::of(message.channel.slot)).collect();
             for stream in streams {
                 self.connection.stream(stream).await.map_err(StoreError::Failed)?;
             }
@@ -125,8 +132,8 @@ impl Publisher {
         Err(error)
     }
 
-    /// Returns the messages of a batch.
-    fn messages(&self, now: Timestamp, batch: &Batch) -> Vec<UnsentMessage> {
+    /// Returns the messages of a batch; none if it needs more than a batch may have.
+    fn messages(&self, now: Timestamp, batch: &Batch) -> Option<Vec<UnsentMessage>> {
         let Batch { channel, spans, bytes, projects } = batch;
         let mut whole = wire::write_projects(projects.as_deref());
         whole.extend_from_slice(bytes);
@@ -134,7 +141,7 @@ impl Publisher {
         let chunks: Vec<_> = whole.chunks(room.max(1)).collect();
         let (number, subject) =
             (self.connection.number(), wire::subject(&self.connection.prefix, *channel));
-        let count = u16::try_from(chunks.len()).unwrap_or(u16::MAX);
+        let count = u16::try_from(chunks.len()).ok()?;
         let publisher = self.connection.publisher;
         let message = |(index, chunk): (u16, &[u8])| {
             let head = Chunk { publisher, number, index, count, spans: *spans, at: now };
@@ -142,7 +149,7 @@ impl Publisher {
             let payload = self.seal(Head::Chunk(head).write(), channel.trace.as_bytes(), chunk);
             UnsentMessage { channel: *channel, subject: subject.clone(), payload: payload.into() }
         };
-        (0..count).zip(chunks).map(message).collect()
+        Some((0..count).zip(chunks).map(message).collect())
     }
 
     /// Records that spans of a trace were lost, and tells its reader.

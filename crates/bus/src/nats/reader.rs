@@ -277,8 +277,8 @@ impl ReaderTask {
                 Some(marker) => (Some(marker.reopen_at), marker.stored.as_mut()),
                 None => (None, None),
             };
+            // Without an order: many messages must not hold up a marker.
             tokio::select! {
-                biased;
                 message = next(&mut messages) => match message {
                     Some(message) => if !self.take(&message).await { return true },
                     None => return true,

@@ -68,6 +68,8 @@ struct PeerState {
     place: Mutex<OwnRow>,
     /// The bus of this server, and its number of streams; zero if it is not shared.
     bus: (Arc<SpanBus>, u16),
+    /// The bus that the row names. Held during a write, so that an older state does not replace a newer one.
+    shared: tokio::sync::Mutex<Option<String>>,
     /// The rows of the others at the last read. A caller waits for the read that is in progress.
     read: tokio::sync::Mutex<Option<PeerRows>>,
 }
@@ -102,6 +104,7 @@ impl Peers {
             began: Instant::now(),
             place: Mutex::new(OwnRow { id, row: None, counted_until: None, conflict: None }),
             bus,
+            shared: tokio::sync::Mutex::default(),
             read: tokio::sync::Mutex::default(),
         }))
     }
@@ -122,7 +125,8 @@ impl Peers {
         let before = self.place().row.as_ref().and_then(|row| row.bus.as_ref()?.slot);
         let (bus, streams) = &self.0.bus;
         let bus = bus.is_shared().then(|| BusMember {
-            bus: bus.identity(),
+            // Known when the row is written.
+            bus: None,
             slot: before,
             slots: (streams.saturating_mul(STREAM_SLOTS), STREAM_SLOTS),
         });
@@ -146,6 +150,11 @@ impl Peers {
         mut row: NewServer,
     ) -> Result<Result<Option<BusSlot>, String>, DbError> {
         let began = Instant::now();
+        let mut shared = self.0.shared.lock().await;
+        let bus = self.0.bus.0.identity();
+        if let Some(member) = &mut row.bus {
+            member.bus.clone_from(&bus);
+        }
         let entry = match db.enter_server(&row, COUNTS_FOR).await? {
             Entry::Entered(slot) => Ok(slot),
             Entry::KeyConflict(conflict) => Err(words(&conflict)),
@@ -154,6 +163,7 @@ impl Peers {
         let mut place = self.place();
         place.conflict = entry.clone().err();
         if let Ok(slot) = entry {
+            *shared = bus;
             place.id = row.id;
             place.counted_until = Some(began + COUNTS_FOR - MARGIN);
             if let Some(member) = &mut row.bus {
@@ -196,11 +206,14 @@ impl Peers {
 
     async fn beat(&self, db: &Db, row: &NewServer) -> Result<(), DbError> {
         let began = Instant::now();
+        let mut shared = self.0.shared.lock().await;
         let bus = self.0.bus.0.identity();
         if db.heartbeat(row.id, row.process, bus.as_deref(), COUNTS_FOR).await? {
+            *shared = bus;
             self.place().counted_until = Some(began + COUNTS_FOR - MARGIN);
             return Ok(());
         }
+        drop(shared);
         // The row expired, for example while the database was unavailable; or another process with a copy of our data directory has
         // it. Both would fight over the row if this one took it back, so from now on it is another server.
         let anew = NewServer { id: self.0.world.random(), ..row.clone() };
@@ -269,11 +282,15 @@ impl Peers {
 
     /// Records that this server may know of spans that it cannot share now, before a sender learns that they are refused.
     pub(crate) async fn stop_sharing(&self, db: &Db) {
+        let mut shared = self.0.shared.lock().await;
         let row = self.place().row.clone();
-        let Some(row) = row else { return };
-        let beat = db.heartbeat(row.id, row.process, None, COUNTS_FOR);
-        if !matches!(timeout(TRY_MAX, beat).await, Ok(Ok(_))) {
-            tracing::warn!("other servers could not be notified that spans were refused here");
+        // Once: all refusals until the next heartbeat have the same effect.
+        let (Some(row), Some(_)) = (row, &*shared) else { return };
+        match timeout(TRY_MAX, db.heartbeat(row.id, row.process, None, COUNTS_FOR)).await {
+            Ok(Ok(_)) => *shared = None,
+            Ok(Err(_)) | Err(_) => {
+                tracing::warn!("other servers could not be notified that spans were refused here");
+            }
         }
     }
 
