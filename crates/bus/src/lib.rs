@@ -29,7 +29,10 @@ use thiserror::Error;
 
 pub use hints::{Hints, Subject};
 pub use local::{Counts, Local, OpenError, Options};
-pub use nats::{Login, Nats, NatsError, NatsMember, NatsOptions, STREAM_SLOTS, StreamLimits};
+pub use nats::{
+    Login, Nats, NatsError, NatsMember, NatsOptions, PeerRequest, PeerRequests, STREAM_SLOTS,
+    StreamLimits,
+};
 pub use notices::Signal;
 pub use replay::ReplaySummary;
 pub use seal::SealKeys;

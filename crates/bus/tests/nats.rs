@@ -420,3 +420,35 @@ async fn a_publisher_that_is_cancelled_reports_its_loss() {
     assert!(cancelled.is_err(), "it still waits for NATS");
     assert_eq!(bus.doubt(channel), Some(Doubt::Lost(1)));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_request_reaches_all_other_processes_and_each_answers() {
+    let server = NatsServer::start();
+    let (one, two, three) =
+        (open(&server, 1).await, open(&server, 2).await, open(&server, 3).await);
+    // Under another key it can neither read the request nor answer.
+    let stranger = Nats::new(server.options());
+    stranger.connect(number().to_be_bytes()).await.expect("NATS is there");
+    let keys = SealKeys::new([2; 32], Vec::new(), [9; 16]);
+    stranger.join(NatsMember { slot: BusSlot(4), keys }).await;
+    let mut tasks = tokio::task::JoinSet::new();
+    for (name, bus) in [("one", &one), ("two", &two), ("three", &three), ("stranger", &stranger)] {
+        let mut requests = bus.requests().await.expect("it takes part");
+        tasks.spawn(async move {
+            loop {
+                let request = requests.next().await;
+                let answer = [name.as_bytes(), b" ", &request.body].concat();
+                request.answer(&answer).await;
+            }
+        });
+    }
+    let within = Duration::from_secs(10);
+    let began = Instant::now();
+    let mut answers = one.gather(b"hears", within, |answers| answers.len() == 2).await;
+    assert!(began.elapsed() < within / 2, "{:?}", began.elapsed());
+    answers.sort();
+    assert_eq!(answers, [b"three hears".to_vec(), b"two hears".to_vec()]);
+    let short = Duration::from_millis(500);
+    let answers = one.gather(b"hears", short, |answers| answers.len() == 3).await;
+    assert_eq!(answers.len(), 2, "neither itself nor the stranger answers");
+}

@@ -3,7 +3,7 @@
 select open.id as "id!", open.project as "project!", open.epoch as "epoch!", open.stalls as "stalls!",
     run.accepted_at_ns as "accepted_at_ns!", run.traceparent, open.trace_id, open.span_id, open.attempted_at_ns,
     open.answer_bytes, run.vars::text as vars, run.revision, run.starter, run.secrets_sealed, run.timeout_ms, open.stop_at_ns,
-    open.provisional, open.bus_state,
+    open.provisional, open.bus_state, open.bus_slot,
     (select json_object_agg(service, learned)::text from learned
      where learned.project = open.project) as learned,
     (select learned_tests.learned::text from learned_tests

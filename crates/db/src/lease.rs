@@ -13,7 +13,7 @@ use std::time::Duration;
 use model::{Answer, Attempt, Outcome, Overtaken, RunEvent, RunId, Timestamp, What};
 
 use crate::{
-    Db, DbError, OtlpTrace,
+    BusPlace, Db, DbError, OtlpTrace,
     answer::StoredOutcome,
     run::{json, moment, nanos},
 };
@@ -88,14 +88,14 @@ impl Db {
         Ok(())
     }
 
-    /// Records that the worker is about to fire the trigger, and what identifies the storage of its bus. A run has one attempt: another
-    /// one is fenced.
+    /// Records that the worker is about to fire the trigger, and where its spans are on the bus. A run has one attempt: another one is
+    /// fenced.
     pub async fn attempted(
         &self,
         run: RunId,
         epoch: i64,
         attempt: &Attempt,
-        bus_state: Option<&str>,
+        bus: &BusPlace,
     ) -> Result<(), DbError> {
         let event = RunEvent { at: attempt.at, what: What::Attempted(*attempt) };
         let event = json(run, "event", &event)?;
@@ -103,7 +103,7 @@ impl Db {
             "with run as (
                  update open_runs
                  set trace_id = $3, span_id = $4, attempted_at_ns = $5, attempted_epoch = epoch,
-                     bus_state = $7, events_last = events_last + 1
+                     bus_state = $7, bus_slot = $8, events_last = events_last + 1
                  where id = $1 and epoch = $2 and attempted_at_ns is null
                  returning project, id, events_last
              )
@@ -115,7 +115,8 @@ impl Db {
             attempt.span_id.as_bytes(),
             nanos(attempt.at),
             event,
-            bus_state,
+            bus.state.as_deref(),
+            bus.slot.map(|slot| i32::from(slot.0)),
         )
         .execute(&self.pool)
         .await

@@ -16,8 +16,9 @@ use serde::de::DeserializeOwned;
 use sqlx::types::Uuid;
 
 use crate::{
-    Db, DbError, RunVars, SecretValues, Starter, StoredTest,
+    BusPlace, Db, DbError, RunVars, SecretValues, Starter, StoredTest,
     run::{moment, read, span_id, trace_id, verdict},
+    server::slot,
 };
 
 /// The worker that requests leases, and its bounds.
@@ -94,8 +95,8 @@ pub struct RunLease {
     pub stop_at: Option<Timestamp>,
     /// The provisional verdict that an earlier owner recorded; there is no second one.
     pub provisional: Option<Verdict>,
-    /// What identified the storage of the bus when an earlier owner fired the trigger.
-    pub bus_state: Option<String>,
+    /// Where its spans are on the bus since an earlier owner fired the trigger.
+    pub bus: BusPlace,
     /// The learned profile of the project's services, and of this test.
     pub learned: LearnedProfile,
     /// The name of the suite that it is a step of.
@@ -141,6 +142,7 @@ struct LeaseRow {
     stop_at_ns: Option<i64>,
     provisional: Option<String>,
     bus_state: Option<String>,
+    bus_slot: Option<i32>,
     learned: Option<String>,
     learned_test: Option<String>,
     suite: Option<String>,
@@ -291,7 +293,7 @@ impl LeaseRow {
                 .map(Duration::from_millis),
             stop_at: self.stop_at_ns.map(moment),
             provisional: self.provisional.map(|word| verdict(run_id, &word)).transpose()?,
-            bus_state: self.bus_state,
+            bus: BusPlace { slot: self.bus_slot.and_then(slot), state: self.bus_state },
             learned: LearnedProfile { services, tests, ..LearnedProfile::default() },
             suite: self.suite,
             settle_profiles: parsed(run_id, self.settle_profiles)?.unwrap_or_default(),

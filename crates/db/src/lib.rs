@@ -39,6 +39,7 @@ use std::{fmt, sync::Arc};
 use sqlx::{Connection, PgPool, migrate::Migrator};
 
 pub use audit::{NewAudit, StoredAudit};
+pub use awaited::AwaitedTrace;
 pub use connect::Connect;
 pub use document::{
     AppliedDocument, ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredDocument,
@@ -53,7 +54,7 @@ pub use queue::QueuedRuns;
 pub use run::{IdempotencyKey, NewRun, RunAcceptance, RunVars, Starter, State, StoredRun};
 pub use secret::SecretKeys;
 pub use secret_output::SecretValues;
-pub use server::{BusMember, Entry, KeyConflict, NewServer, OtherServer, Side};
+pub use server::{BusMember, BusPlace, Entry, KeyConflict, NewServer, OtherServer, Side};
 pub use session::SessionPage;
 pub use suite_run::{
     NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteLease, SuiteOutcome, SuiteStep,

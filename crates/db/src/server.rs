@@ -48,6 +48,20 @@ pub struct BusMember {
     pub slots: (u16, u16),
 }
 
+/// Where the spans of a run are on a bus that servers share; empty where there is none.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BusPlace {
+    /// The slot to which they go.
+    pub slot: Option<BusSlot>,
+    /// What identifies the storage of the bus.
+    pub state: Option<String>,
+}
+
+/// Reads a stored slot.
+pub(crate) fn slot(stored: i32) -> Option<BusSlot> {
+    u16::try_from(stored).ok().map(BusSlot)
+}
+
 /// The result of writing a server's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Entry {
@@ -82,6 +96,8 @@ pub enum Side {
 /// Another server that receives or received spans.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtherServer {
+    /// The identity of the process.
+    pub process: [u8; 16],
     /// Its display name.
     pub name: String,
     /// How long ago its row expired; zero while it counts.
@@ -175,19 +191,21 @@ impl Db {
         Ok(())
     }
 
-    /// Returns the servers other than this process that receive or received spans, at most `servers_max`: those that count first,
-    /// then those that expired last.
+    /// Returns the servers other than this process that receive or received spans, apart from those that share them over this bus; at
+    /// most `servers_max`: those that count first, then those that expired last.
     pub async fn other_servers(
         &self,
         process: [u8; 16],
+        apart_from: Option<&str>,
         servers_max: u32,
     ) -> Result<Vec<OtherServer>, DbError> {
         let rows = sqlx::query!(
-            r#"select name, bus, extract(epoch from clock_timestamp() - counts_until)::float8 as "gone_s!"
-               from servers where process <> $1 and 'ingest' = any (roles)
+            r#"select process, name, bus, extract(epoch from clock_timestamp() - counts_until)::float8 as "gone_s!"
+               from servers where process <> $1 and 'ingest' = any (roles) and ($3::text is null or bus is distinct from $3)
                order by counts_until desc, id limit $2"#,
             Uuid::from_bytes(process),
             i64::from(servers_max),
+            apart_from,
         )
         .fetch_all(&self.pool)
         .await
@@ -196,7 +214,12 @@ impl Db {
         let gone_for = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let rows = rows.into_iter();
         Ok(rows
-            .map(|row| OtherServer { name: row.name, gone_for: gone_for(row.gone_s), bus: row.bus })
+            .map(|row| OtherServer {
+                process: row.process.into_bytes(),
+                name: row.name,
+                gone_for: gone_for(row.gone_s),
+                bus: row.bus,
+            })
             .collect())
     }
 }

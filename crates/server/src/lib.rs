@@ -59,6 +59,7 @@ use config::{Config, Mode};
 use database::peers::Peers;
 use http::tls::TlsAcceptor;
 use ingest::interests::Interests;
+use span_bus::SpanBus;
 use startup::DbStartup;
 use telemetry::{calls::Watch, own_endpoint::refuse_own_endpoints};
 use worker::{
@@ -110,7 +111,8 @@ pub async fn start(
     let peers = Peers::new(identity, (Arc::clone(&bus), streams), world);
     // The database: migrated, with the key with which all replicas mint trace ids.
     let seen = (interests.clone(), peers.clone(), Arc::clone(&bus));
-    let opening = DbStartup::new(db.clone(), ids.keys, seen, world).with(provided, retention);
+    let opening =
+        DbStartup::new(db.clone(), ids.keys, seen.clone(), world).with(provided, retention);
     let ingest = opening.ingest();
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on(listen, &receiver, (&exporters, &peers))?;
@@ -141,8 +143,7 @@ pub async fn start(
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),
     };
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
-    tasks.spawn(interests.clone().keep(stop.clone()));
-    tasks.spawn(span_bus::watch(Arc::clone(&bus), stop.clone()));
+    keep_ingest(&mut tasks, seen, &calm_db, &stop);
     tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
     answer(&mut tasks, listeners, (tls, proxies), app, &stop);
     // The workers, once the database is open.
@@ -168,6 +169,18 @@ pub async fn start(
     tasks.spawn_on(opening.clone().then(working, stop.clone()), &work);
     let dbs = [db, calm_db];
     Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, keeping, dbs })
+}
+
+/// Maintains what ingest knows: the bus, and the external trace ids that runs wait for.
+fn keep_ingest(
+    tasks: &mut JoinSet<()>,
+    (interests, peers, bus): (Interests, Peers, Arc<SpanBus>),
+    db: &Db,
+    stop: &CancellationToken,
+) {
+    tasks.spawn(span_bus::watch(Arc::clone(&bus), stop.clone()));
+    tasks.spawn(interests.clone().keep(db.clone(), bus.is_shared(), stop.clone()));
+    tasks.spawn(ingest::announcements::answer((interests, peers, bus), stop.clone()));
 }
 
 /// Returns the endpoint to which a Collector sends to reach this server. If the server listens on all addresses, only its

@@ -3,8 +3,8 @@
 use std::{sync::Arc, time::Duration};
 
 use bus::{
-    Batch, Bus, Channel, Doubt, Hints, Local, Nats, NatsError, NatsMember, PublishError, SealKeys,
-    Signal, Subject, Subscription,
+    Batch, Bus, Channel, Doubt, Hints, Local, Nats, NatsError, NatsMember, PeerRequests,
+    PublishError, SealKeys, Signal, Subject, Subscription,
 };
 use model::{BusSlot, Key, Project, Timestamp, World};
 use ring::digest::{Context, SHA256};
@@ -57,6 +57,27 @@ impl SpanBus {
         match self {
             Self::Local(_) => None,
             Self::Shared(nats) => nats.identity(),
+        }
+    }
+
+    /// Sends a request to all other servers on a shared bus, and returns their answers until these are enough, or the time is over.
+    pub(crate) async fn gather(
+        &self,
+        request: &[u8],
+        within: Duration,
+        is_enough: impl FnMut(&[Vec<u8>]) -> bool,
+    ) -> Vec<Vec<u8>> {
+        match self {
+            Self::Local(_) => Vec::new(),
+            Self::Shared(nats) => nats.gather(request, within, is_enough).await,
+        }
+    }
+
+    /// Returns the requests of other servers; none before this one takes part in a shared bus.
+    pub(crate) async fn requests(&self) -> Option<PeerRequests> {
+        match self {
+            Self::Local(_) => None,
+            Self::Shared(nats) => nats.requests().await,
         }
     }
 

@@ -214,7 +214,7 @@ impl DbStartup {
         let mut ids = ids.into_iter();
         let first = ids.next().unwrap_or(stored);
         let keys = KeyRing::new(first, ids.collect());
-        self.interests.resume(&self.db, &keys).await?;
+        self.interests.resume(&self.db, &keys, self.bus.is_shared()).await?;
         // A second startup finds the same keys.
         self.keys.set(keys);
         self.reason.send_replace(None);

@@ -7,7 +7,8 @@ use std::{
 
 use anyhow::{Context, Result, ensure};
 use db::{
-    Connect, Db, Keep, LeaseNumber, LeaseRequest, NewRun, RunCompletion, RunLease, RunVars, Starter,
+    BusPlace, Connect, Db, Keep, LeaseNumber, LeaseRequest, NewRun, RunCompletion, RunLease,
+    RunVars, Starter,
 };
 use model::{
     Answer, Attempt, Body, Judgement, Outcome, Response, RunEvent, RunId, SpanId, Timestamp,
@@ -132,7 +133,7 @@ impl Stand {
             span_id: SpanId::from_bytes(self.bytes()).context("a span id")?,
             at,
         };
-        self.db.attempted(run.run_id, run.epoch, &attempt, None).await?;
+        self.db.attempted(run.run_id, run.epoch, &attempt, &BusPlace::default()).await?;
         self.db.answered(run.run_id, run.epoch, &response(), at).await?;
         Ok(())
     }

@@ -7,11 +7,11 @@
 mod assembly;
 mod connection;
 mod cursor;
-
 mod hints;
 mod outbox;
 mod publish;
 mod reader;
+mod requests;
 mod wire;
 
 use std::{
@@ -39,6 +39,7 @@ use hints::NatsHints;
 use outbox::{Notice, Outbox};
 use publish::Publisher;
 use reader::{Scope, StreamReader};
+pub use requests::{PeerRequest, PeerRequests};
 pub use wire::STREAM_SLOTS;
 pub(crate) use wire::read_projects;
 

@@ -200,7 +200,7 @@ impl Publisher {
     }
 
     /// Returns a head with sealed bytes behind it; both and `more` are authenticated.
-    fn seal(&self, head: Vec<u8>, more: &[u8], bytes: &[u8]) -> Vec<u8> {
+    pub(super) fn seal(&self, head: Vec<u8>, more: &[u8], bytes: &[u8]) -> Vec<u8> {
         let (mut payload, length) = (head, more.len());
         let end = payload.len();
         payload.extend_from_slice(more);

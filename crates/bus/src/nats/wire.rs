@@ -102,6 +102,10 @@ pub(super) enum Head {
     Loss(PublisherId),
     /// This many log records of the trace arrived.
     Log(PublisherId, u64),
+    /// A request to all processes, sealed.
+    Request(PublisherId),
+    /// The answer of a process to a request, sealed.
+    Answer(PublisherId),
     /// This many exports could not be read; the projects of their senders follow, sealed.
     Unread(PublisherId, Signal, u64),
 }
@@ -112,6 +116,8 @@ const LOSS: u8 = 3;
 const LOG: u8 = 4;
 const UNREAD_SPANS: u8 = 5;
 const UNREAD_LOGS: u8 = 6;
+const REQUEST: u8 = 7;
+const ANSWER: u8 = 8;
 
 /// The size of the head of a chunk.
 pub(super) const CHUNK_BYTES: usize = 2 + 8 + 8 + 2 + 2 + 4 + 8;
@@ -134,8 +140,12 @@ impl Head {
                 bytes.extend(publisher.0);
                 bytes.extend(number.to_be_bytes());
             }
-            Self::Loss(publisher) => {
-                bytes.push(LOSS);
+            Self::Loss(publisher) | Self::Request(publisher) | Self::Answer(publisher) => {
+                bytes.push(match self {
+                    Self::Request(_) => REQUEST,
+                    Self::Answer(_) => ANSWER,
+                    _ => LOSS,
+                });
                 bytes.extend(publisher.0);
             }
             Self::Log(publisher, records) => {
@@ -178,6 +188,8 @@ impl Head {
                 (chunk.index < chunk.count).then_some((Self::Chunk(chunk), rest))
             }
             LOSS => Some((Self::Loss(publisher), rest)),
+            REQUEST => Some((Self::Request(publisher), rest)),
+            ANSWER => Some((Self::Answer(publisher), rest)),
             kind => {
                 let (number, rest) = rest.split_first_chunk()?;
                 let number = u64::from_be_bytes(*number);

@@ -1,6 +1,6 @@
 //! Responses: sealed until the verdict, and large ones read apart from their row.
 
-use db::{Db, DbError, RunCompletion};
+use db::{BusPlace, Db, DbError, RunCompletion};
 use model::{Answer, Body, Exit, Outcome, Progress, RunId, Verdict};
 use sqlx::Row;
 
@@ -13,7 +13,7 @@ async fn answered(scratch: &Scratch, db: &Db, answer: &Answer) -> RunId {
     scratch.apply("a").await;
     let run = scratch.accept(1).await;
     scratch.take(NO_LEASE).await;
-    db.attempted(run, 1, &attempt(), None).await.expect("owned");
+    db.attempted(run, 1, &attempt(), &BusPlace::default()).await.expect("owned");
     db.answered(run, 1, answer, at(4)).await.expect("owned");
     db.answered(run, 1, answer, at(5)).await.expect("a repeat is the same");
     run

@@ -6,7 +6,7 @@ use std::{
     task::{Context, Poll},
 };
 
-use db::{Connect, Db, Keep, RunCompletion, RunFilter};
+use db::{BusPlace, Connect, Db, Keep, RunCompletion, RunFilter};
 use model::{RunEvent, RunId, Verdict, What};
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row};
@@ -18,7 +18,11 @@ use crate::scratch::{
 /// Ends the next run with this verdict.
 async fn end(scratch: &Scratch, verdict: Verdict) -> RunId {
     let taken = scratch.take(LEASE).await;
-    scratch.db.attempted(taken.run_id, taken.epoch, &attempt(), None).await.expect("written");
+    scratch
+        .db
+        .attempted(taken.run_id, taken.epoch, &attempt(), &BusPlace::default())
+        .await
+        .expect("written");
     let events = [RunEvent { at: at(9), what: What::Judged { verdict } }];
     let outcome = outcome(taken.run_id, verdict);
     let finished = RunCompletion { outcome: &outcome, events: &events, trace: None };

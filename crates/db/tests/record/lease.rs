@@ -2,10 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use db::{Db, DbError, OtlpTrace, RunCompletion, RunLeases, State};
+use db::{AwaitedTrace, BusPlace, Db, DbError, OtlpTrace, RunCompletion, RunLeases, State};
 use model::{
-    Answer, Attempt, Fault, Faulty, NoAnswer, NoAnswerKind, Progress, RunEvent, RunId, SpanId,
-    TraceId, Verdict, What,
+    Answer, Attempt, BusSlot, Fault, Faulty, NoAnswer, NoAnswerKind, Progress, RunEvent, RunId,
+    SpanId, TraceId, Verdict, What,
 };
 use sqlx::Row;
 use tokio::task::JoinSet;
@@ -104,10 +104,14 @@ fn the_next_owner_goes_on_where_the_last_one_came_to() {
         let second = scratch.take(NO_LEASE).await;
         assert_eq!(second.progress, Progress::New, "taken is not attempted");
 
-        scratch.db.attempted(run, second.epoch, &attempt(), Some("a state")).await.expect("owned");
+        let bus = BusPlace { slot: Some(BusSlot(65_535)), state: Some("a state".to_owned()) };
+        scratch.db.attempted(run, second.epoch, &attempt(), &bus).await.expect("owned");
         let third = scratch.take(NO_LEASE).await;
         assert_eq!(third.progress, Progress::Attempted(attempt()), "to the nanosecond");
-        assert_eq!(third.bus_state.as_deref(), Some("a state"));
+        assert_eq!(third.bus, bus);
+        let awaited = scratch.db.awaited_traces(true, 10).await.expect("asked");
+        let trace = attempt().trace_id;
+        assert_eq!(awaited, [AwaitedTrace { project: third.project, trace, slot: bus.slot }]);
 
         scratch.db.answered(run, third.epoch, &answer(), at(4)).await.expect("owned");
         let fourth = scratch.take(NO_LEASE).await;
@@ -124,7 +128,7 @@ fn no_answer_is_an_answer_too() {
         scratch.apply("a").await;
         let run = scratch.accept(1).await;
         scratch.take(NO_LEASE).await;
-        scratch.db.attempted(run, 1, &attempt(), None).await.expect("owned");
+        scratch.db.attempted(run, 1, &attempt(), &BusPlace::default()).await.expect("owned");
         let message = "nobody listens at `127.0.0.1:1`".to_owned();
         let none =
             Answer::NoAnswer(NoAnswer { kind: NoAnswerKind::Connection, message: message.clone() });
@@ -152,7 +156,7 @@ const WRITES: [Write; 5] =
 async fn write(db: &Db, run: RunId, epoch: i64, write: Write) -> Result<(), DbError> {
     match write {
         Write::Renew => scratch::renew(db, run, epoch, LEASE).await.map(drop),
-        Write::Attempted => db.attempted(run, epoch, &attempt(), None).await,
+        Write::Attempted => db.attempted(run, epoch, &attempt(), &BusPlace::default()).await,
         Write::Answered => db.answered(run, epoch, &answer(), at(4)).await,
         Write::Provisional => {
             let verdict = Verdict::Passed;
@@ -256,7 +260,11 @@ fn a_step_with_other_values_is_no_repeat() {
             Attempt { at: at(9), ..attempt() },
         ];
         for other in other_attempts {
-            let error = scratch.db.attempted(run, epoch, &other, None).await.expect_err("another");
+            let error = scratch
+                .db
+                .attempted(run, epoch, &other, &BusPlace::default())
+                .await
+                .expect_err("another");
             assert!(matches!(error, DbError::Fenced { .. }), "{other:?}: {error}");
         }
         write(&scratch.db, run, epoch, Write::Answered).await.expect("owned");

@@ -1,6 +1,6 @@
 //! A verdict that lingers: one provisional, then one final, whichever worker dies in between.
 
-use db::{DbError, LeaseRequest, RunCompletion, RunFilter, State};
+use db::{BusPlace, DbError, LeaseRequest, RunCompletion, RunFilter, State};
 use model::{Progress, RunEvent, RunId, Verdict, What};
 
 use crate::scratch::{self, LEASE, NO_LEASE, Scratch, answer, at, attempt, outcome, project};
@@ -15,7 +15,7 @@ async fn answered(scratch: &Scratch, lease: std::time::Duration) -> (RunId, i64)
     scratch.apply("a").await;
     let run = scratch.accept(1).await;
     let epoch = scratch.take(lease).await.epoch;
-    scratch.db.attempted(run, epoch, &attempt(), None).await.expect("owned");
+    scratch.db.attempted(run, epoch, &attempt(), &BusPlace::default()).await.expect("owned");
     scratch.db.answered(run, epoch, &answer(), at(4)).await.expect("owned");
     (run, epoch)
 }

@@ -32,7 +32,7 @@ async fn enter(db: &Db, server: &NewServer) {
 
 /// Returns the other servers that count, and those that did.
 async fn others(db: &Db, of: u8) -> (Vec<String>, Vec<String>) {
-    let others = db.other_servers([of + 100; 16], 10).await.expect("asked");
+    let others = db.other_servers([of + 100; 16], None, 10).await.expect("asked");
     let (counting, gone): (Vec<_>, Vec<_>) =
         others.into_iter().partition(|it| it.gone_for.is_zero());
     let names = |all: Vec<OtherServer>| all.into_iter().map(|it| it.name).collect();
@@ -77,13 +77,13 @@ fn a_server_that_comes_back_has_the_row_that_it_had() {
         // It was killed, so its row still counts; the next process is not another server.
         let next = NewServer { process: [9; 16], ..killed.clone() };
         enter(db, &next).await;
-        assert_eq!(db.other_servers(next.process, 10).await.expect("asked"), []);
+        assert_eq!(db.other_servers(next.process, None, 10).await.expect("asked"), []);
         // Had it survived, beside a copy of its data directory, each would see the other at its next heartbeat.
-        let seen = db.other_servers(killed.process, 10).await.expect("asked");
+        let seen = db.other_servers(killed.process, None, 10).await.expect("asked");
         assert_eq!(seen.len(), 1, "{seen:?}");
         assert!(!db.heartbeat(killed.id, killed.process, None, COUNTS_FOR).await.expect("asked"));
         enter(db, &NewServer { id: [8; 16], ..killed }).await;
-        assert_eq!(db.other_servers(next.process, 10).await.expect("asked").len(), 1);
+        assert_eq!(db.other_servers(next.process, None, 10).await.expect("asked").len(), 1);
         assert!(db.heartbeat(next.id, next.process, None, COUNTS_FOR).await.expect("asked"));
     });
 }
@@ -95,7 +95,7 @@ fn a_row_that_was_not_renewed_is_over() {
         let (one, two) = (server(1, "a", &["a"]), server(2, "b", &["b"]));
         assert_eq!(db.enter_server(&one, OVER).await.expect("asked"), Entry::Entered(None));
         enter(db, &two).await;
-        let seen = db.other_servers(two.process, 10).await.expect("asked");
+        let seen = db.other_servers(two.process, None, 10).await.expect("asked");
         assert!(!seen[0].gone_for.is_zero(), "{seen:?}");
         assert!(!db.heartbeat(one.id, one.process, None, COUNTS_FOR).await.expect("asked"));
         // Meanwhile another server has registered, with other keys.
@@ -171,10 +171,13 @@ fn servers_on_one_bus_have_different_slots() {
         let entry = db.enter_server(&on(4, "nats", None), COUNTS_FOR).await.expect("asked");
         assert_eq!(entry, Entry::Entered(Some(BusSlot(0))), "of the server that left");
         let bus = async || {
-            let others = db.other_servers([9; 16], 9).await.expect("asked").into_iter();
+            let others = db.other_servers([9; 16], None, 9).await.expect("asked").into_iter();
             others.filter(|it| it.name == "server-4").map(|it| it.bus).collect::<Vec<_>>()
         };
         assert_eq!(bus().await, [Some("nats".to_owned())]);
+        let apart = db.other_servers([9; 16], Some("nats"), 9).await.expect("asked");
+        assert!(apart.iter().all(|it| it.bus.as_deref() != Some("nats")), "{apart:?}");
+        assert_ne!(apart, [], "the row of the server that left");
         db.heartbeat([4; 16], [104; 16], None, COUNTS_FOR).await.expect("asked");
         assert_eq!(bus().await, [None], "it shares nothing now");
     });

@@ -1,5 +1,6 @@
 //! The server and its database: its row among the other servers, the documents of its configuration, and maintenance.
 
+pub(crate) mod announcements;
 pub(crate) mod identity;
 pub(crate) mod keys;
 pub(crate) mod maintenance;

@@ -12,14 +12,14 @@
 //! database's for what two servers have to agree on. Durations are measured with the server's own clock.
 
 use std::{
-    collections::BTreeSet,
+    collections::{BTreeSet, HashSet},
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use bus::STREAM_SLOTS;
-use db::{BusMember, Db, DbError, Entry, KeyConflict, NewServer, OtherServer, Side};
+use db::{AwaitedTrace, BusMember, Db, DbError, Entry, KeyConflict, NewServer, OtherServer, Side};
 use model::{BusSlot, Key, Progress, World};
 use ring::digest;
 use tokio::{
@@ -28,7 +28,10 @@ use tokio::{
 };
 
 use crate::{
-    database::identity::{Identity, hex},
+    database::{
+        announcements::{self, ProcessId},
+        identity::{Identity, hex},
+    },
     span_bus::SpanBus,
 };
 
@@ -44,6 +47,8 @@ const TRY_MAX: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(500);
 /// The maximum number of other servers that are reported.
 const OTHERS_MAX: u32 = 16;
+/// The maximum number of servers on one bus that are read for a trace with an external id: as many as there are slots.
+const BUS_SERVERS_MAX: u32 = 65_536;
 /// How far the database's clock and our own may diverge over the time of a run: a second, and a hundredth of the time.
 const SLACK: Duration = Duration::from_secs(1);
 const SLACK_PART: u32 = 100;
@@ -58,7 +63,7 @@ pub(crate) struct Peers(Arc<PeerState>);
 
 #[derive(Debug)]
 struct PeerState {
-    process: [u8; 16],
+    process: ProcessId,
     world: World,
     host: String,
     /// The address of its API, which is part of its display name.
@@ -91,6 +96,14 @@ struct OwnRow {
 struct PeerRows {
     began: Instant,
     others: Arc<[OtherServer]>,
+}
+
+/// A trace with an external id that was announced to all servers on the bus.
+#[derive(Debug)]
+pub(crate) struct Announcement {
+    awaited: AwaitedTrace,
+    /// The servers that confirmed it.
+    confirmed: HashSet<ProcessId>,
 }
 
 impl Peers {
@@ -250,23 +263,51 @@ impl Peers {
     }
 
     /// Reads the names of the other servers that may have received spans since a moment, and that do not share them with this
-    /// one; the read begins after the call. A trace of which only this server knows is shared by none.
-    pub(crate) async fn others(
+    /// one; the read begins after the call.
+    pub(crate) async fn others(&self, db: &Db, since: Instant) -> Result<Vec<String>, DbError> {
+        let PeerRows { others, .. } = self.read(db, Instant::now()).await?;
+        Ok(names(were_there(&others, since)))
+    }
+
+    /// Does the same for a trace with an external id: of the servers on this bus only those share its spans that confirmed it when
+    /// it was announced, or that have known it from their start.
+    pub(crate) async fn others_of(
         &self,
         db: &Db,
-        (since, is_shared): (Instant, bool),
+        since: Instant,
+        announcement: &Announcement,
     ) -> Result<Vec<String>, DbError> {
-        let PeerRows { others, .. } = self.read(db, Instant::now()).await?;
-        // Measured after the read, so that its duration is on the safe side.
-        let elapsed = since.elapsed();
-        let reach = elapsed + elapsed / SLACK_PART + SLACK;
-        let own = self.0.bus.0.identity().filter(|_| is_shared);
-        let were_there = others
+        let others = db.other_servers(self.0.process, None, BUS_SERVERS_MAX).await?;
+        let own = self.0.bus.0.identity();
+        let is_confirmed = |other: &OtherServer| announcement.confirmed.contains(&other.process);
+        let others: Vec<_> = were_there(&others, since)
+            .filter(|other| own.is_none() || other.bus != own || !is_confirmed(other))
+            .collect();
+        let unknown = others.iter().filter(|other| own.is_some() && other.bus == own);
+        let unknown = unknown.map(|other| other.process).collect();
+        let known = announcements::check(&self.0.bus.0, &announcement.awaited, unknown).await;
+        Ok(names(others.into_iter().filter(|other| !known.contains(&other.process))))
+    }
+
+    /// Announces a trace with an external id to the servers on this bus.
+    pub(crate) async fn announce(
+        &self,
+        db: &Db,
+        awaited: AwaitedTrace,
+    ) -> Result<Announcement, DbError> {
+        let others = db.other_servers(self.0.process, None, BUS_SERVERS_MAX).await?;
+        let own = self.0.bus.0.identity();
+        let on_bus = others
             .iter()
-            .filter(|other| other.gone_for <= reach && (own.is_none() || other.bus != own));
-        // Of a server that was started again there are two rows.
-        let names: BTreeSet<_> = were_there.map(|other| other.name.clone()).collect();
-        Ok(names.into_iter().collect())
+            .filter(|other| other.gone_for.is_zero() && own.is_some() && other.bus == own);
+        let to = on_bus.map(|other| other.process).collect();
+        let confirmed = announcements::announce(&self.0.bus.0, &awaited, to).await;
+        Ok(Announcement { awaited, confirmed })
+    }
+
+    /// Returns the identity of this process.
+    pub(crate) fn process(&self) -> ProcessId {
+        self.0.process
     }
 
     /// Returns rows that were read after `asked`. Callers that wait for a read in progress share the next one.
@@ -275,8 +316,8 @@ impl Peers {
         if let Some(known) = read.as_ref().filter(|known| known.began > asked) {
             return Ok(known.clone());
         }
-        let began = Instant::now();
-        let others = db.other_servers(self.0.process, OTHERS_MAX).await?.into();
+        let (began, own) = (Instant::now(), self.0.bus.0.identity());
+        let others = db.other_servers(self.0.process, own.as_deref(), OTHERS_MAX).await?.into();
         Ok(read.insert(PeerRows { began, others }).clone())
     }
 
@@ -327,6 +368,19 @@ impl Peers {
     fn place(&self) -> MutexGuard<'_, OwnRow> {
         self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// Returns the servers that may have received spans since a moment.
+fn were_there(others: &[OtherServer], since: Instant) -> impl Iterator<Item = &OtherServer> {
+    // Measured after the rows were read, so that the duration of that is on the safe side.
+    let elapsed = since.elapsed();
+    let reach = elapsed + elapsed / SLACK_PART + SLACK;
+    others.iter().filter(move |other| other.gone_for <= reach)
+}
+
+/// Returns the names of servers. Of a server that was started again there are two rows.
+fn names<'a>(others: impl Iterator<Item = &'a OtherServer>) -> Vec<String> {
+    others.map(|other| other.name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns the fingerprint of a key, which reveals nothing of it: the first digits of its SHA-256.

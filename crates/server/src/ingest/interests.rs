@@ -15,19 +15,21 @@ use std::{
 };
 
 use bus::Channel;
-use db::{Db, DbError};
+use db::{AwaitedTrace, Db, DbError};
 use drivers::receiver::Sender;
 use model::{BusSlot, KeyRing, Project, TraceId};
 use ring::digest::{Context, SHA256};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-/// How long the traces of runs that were active at the start of the server stay registered: a worker leases each of these runs
-/// when its old lease expires, and then registers its own interest.
-const RESUMED_MAX: Duration = Duration::from_secs(10 * 60);
+/// How often the traces that the database or other servers named are compared with the database.
+const SWEEP: Duration = Duration::from_secs(60);
+
+/// How long the database need not have a trace that a worker announced: it records its attempt after that.
+const UNRECORDED_MAX: Duration = Duration::from_secs(60);
 
 /// The maximum number of such traces.
-const RESUMED_TRACES_MAX: u32 = 10_000;
+const KNOWN_MAX: u32 = 10_000;
 
 /// The registered traces. Clones share the same set.
 #[derive(Clone, Debug, Default)]
@@ -37,70 +39,121 @@ pub(crate) struct Interests(Arc<InterestTable>);
 struct InterestTable {
     /// The number of traces.
     traces: AtomicUsize,
-    /// For each trace, how many runs of which projects wait for it; at most as many traces as runs.
-    runs: Mutex<HashMap<TraceId, HashMap<Project, usize>>>,
-    /// The traces of runs that were active when the database was opened, and the time of their registration.
-    resumed: Mutex<Option<(Instant, Vec<AwaitedTraces>)>>,
+    /// For each trace, who waits for it; at most as many traces as runs.
+    runs: Mutex<HashMap<TraceId, HashMap<Waiter, usize>>>,
+    /// The traces that this server knows from the database or from other servers, until their runs are over.
+    known: Mutex<HashMap<AwaitedTrace, KnownTrace>>,
 }
 
-/// A project, and the trace that its run waits for.
-type AwaitedTraces = (Project, TraceId);
+/// The runs of a project that wait for a trace, and the slot to which its spans go on a shared bus.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(crate) struct Waiter {
+    pub(crate) project: Project,
+    pub(crate) slot: Option<BusSlot>,
+}
+
+/// How this server knows of a trace.
+#[derive(Clone, Copy, Debug)]
+struct KnownTrace {
+    since: Instant,
+    /// Whether it was known before this server accepted any span.
+    is_from_start: bool,
+}
 
 /// The interest of one run, until it is dropped.
 #[derive(Debug)]
 pub(crate) struct Interest {
-    awaited: AwaitedTraces,
+    pub(crate) awaited: AwaitedTrace,
     of: Interests,
 }
 
 impl Interests {
-    /// Registers the traces of active runs before a worker leases them again: their spans arrive as soon as ingest accepts spans.
-    pub(crate) async fn resume(&self, db: &Db, keys: &KeyRing) -> Result<(), DbError> {
-        let traces = db.awaited_traces(RESUMED_TRACES_MAX).await?.into_iter();
-        let foreign: Vec<_> =
-            traces.filter(|(project, trace)| !keys.is_of(project, trace)).collect();
-        self.let_go();
-        foreign.iter().for_each(|awaited| self.0.add(awaited));
-        *self.0.resumed() = Some((Instant::now(), foreign));
+    /// Registers the traces of active runs before this server accepts spans: no worker announces them again.
+    pub(crate) async fn resume(
+        &self,
+        db: &Db,
+        keys: &KeyRing,
+        is_shared: bool,
+    ) -> Result<(), DbError> {
+        let awaited = db.awaited_traces(is_shared, KNOWN_MAX).await?;
+        for awaited in awaited.into_iter().filter(|it| !keys.is_of(&it.project, &it.trace)) {
+            self.know(awaited, true);
+        }
         Ok(())
     }
 
-    /// Removes these traces again, once workers have registered their own interests.
-    pub(crate) async fn keep(self, stop: CancellationToken) {
-        while tokio::time::timeout(RESUMED_MAX / 10, stop.cancelled()).await.is_err() {
-            let since = self.0.resumed().as_ref().map(|(since, _)| *since);
-            if since.is_some_and(|since| since.elapsed() > RESUMED_MAX) {
-                self.let_go();
+    /// Registers a trace that a worker announces; false if there are too many.
+    pub(crate) fn announced(&self, awaited: AwaitedTrace) -> bool {
+        self.know(awaited, false)
+    }
+
+    /// Whether this server has known a trace since before it accepted any span.
+    pub(crate) fn is_known_from_start(&self, awaited: &AwaitedTrace) -> bool {
+        self.0.known().get(awaited).is_some_and(|known| known.is_from_start)
+    }
+
+    fn know(&self, awaited: AwaitedTrace, is_from_start: bool) -> bool {
+        let mut known = self.0.known();
+        if known.contains_key(&awaited) {
+            return true;
+        }
+        if known.len() >= 2 * KNOWN_MAX as usize {
+            return false;
+        }
+        self.0.add(&awaited);
+        known.insert(awaited, KnownTrace { since: Instant::now(), is_from_start });
+        true
+    }
+
+    /// Removes the known traces whose runs are over.
+    pub(crate) async fn keep(self, db: Db, is_shared: bool, stop: CancellationToken) {
+        while tokio::time::timeout(SWEEP, stop.cancelled()).await.is_err() {
+            let (began, is_empty) = (Instant::now(), self.0.known().is_empty());
+            if is_empty {
+                continue;
+            }
+            match db.awaited_traces(is_shared, KNOWN_MAX).await {
+                Ok(awaited) => self.let_go(&awaited, began),
+                // They stay until the database answers.
+                Err(error) => tracing::debug!(%error, "awaited traces could not be compared"),
             }
         }
     }
 
-    fn let_go(&self) {
-        let resumed = self.0.resumed().take();
-        let traces = resumed.into_iter().flat_map(|(_, traces)| traces);
-        traces.for_each(|awaited| self.0.remove(&awaited));
+    /// Removes the known traces that the database did not have at a time.
+    fn let_go(&self, awaited: &[AwaitedTrace], at: Instant) {
+        if awaited.len() >= KNOWN_MAX as usize {
+            // There may be more of them.
+            return;
+        }
+        self.0.known().retain(|known, facts| {
+            let is_kept = facts.since + UNRECORDED_MAX >= at || awaited.contains(known);
+            if !is_kept {
+                self.0.remove(known);
+            }
+            is_kept
+        });
     }
 
-    pub(crate) fn register(&self, project: Project, trace: TraceId) -> Interest {
-        let awaited = (project, trace);
+    pub(crate) fn register(&self, awaited: AwaitedTrace) -> Interest {
         self.0.add(&awaited);
         Interest { awaited, of: self.clone() }
     }
 
-    /// Returns the projects with runs that wait for this trace, as far as this sender reaches them.
-    pub(crate) fn of(&self, trace: &TraceId, sender: &Sender) -> Vec<Project> {
+    /// Returns who waits for this trace, as far as this sender reaches them.
+    pub(crate) fn of(&self, trace: &TraceId, sender: &Sender) -> Vec<Waiter> {
         if self.0.traces.load(Ordering::Acquire) == 0 {
             return Vec::new();
         }
         let runs = self.0.runs();
-        let projects = runs.get(trace).into_iter().flat_map(HashMap::keys);
-        projects.filter(|project| sender.reaches(project)).cloned().collect()
+        let waiters = runs.get(trace).into_iter().flat_map(HashMap::keys);
+        waiters.filter(|waiter| sender.reaches(&waiter.project)).cloned().collect()
     }
 }
 
 /// Returns the bus channel for a project's part of a trace: that of the trace id itself if it was minted for the project.
 ///
-/// That of another id has the slot of this server: only spans that it receives itself reach the run.
+/// That of another id has the slot of the worker that announced it.
 pub(crate) fn channel(
     keys: &KeyRing,
     project: &Project,
@@ -129,33 +182,37 @@ fn part_of(project: &Project, trace: TraceId) -> TraceId {
 }
 
 impl InterestTable {
-    fn add(&self, (project, trace): &AwaitedTraces) {
+    fn add(&self, awaited: &AwaitedTrace) {
         let mut runs = self.runs();
-        *runs.entry(*trace).or_default().entry(project.clone()).or_default() += 1;
+        *runs.entry(awaited.trace).or_default().entry(waiter(awaited)).or_default() += 1;
         self.traces.store(runs.len(), Ordering::Release);
     }
 
-    fn remove(&self, (project, trace): &AwaitedTraces) {
+    fn remove(&self, awaited: &AwaitedTrace) {
         let mut runs = self.runs();
-        if let Some(projects) = runs.get_mut(trace) {
-            if let Some(count) = projects.get_mut(project) {
+        if let Some(waiters) = runs.get_mut(&awaited.trace) {
+            if let Some(count) = waiters.get_mut(&waiter(awaited)) {
                 *count -= 1;
             }
-            projects.retain(|_, count| *count > 0);
-            if projects.is_empty() {
-                runs.remove(trace);
+            waiters.retain(|_, count| *count > 0);
+            if waiters.is_empty() {
+                runs.remove(&awaited.trace);
             }
         }
         self.traces.store(runs.len(), Ordering::Release);
     }
 
-    fn runs(&self) -> MutexGuard<'_, HashMap<TraceId, HashMap<Project, usize>>> {
+    fn runs(&self) -> MutexGuard<'_, HashMap<TraceId, HashMap<Waiter, usize>>> {
         self.runs.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn resumed(&self) -> MutexGuard<'_, Option<(Instant, Vec<AwaitedTraces>)>> {
-        self.resumed.lock().unwrap_or_else(PoisonError::into_inner)
+    fn known(&self) -> MutexGuard<'_, HashMap<AwaitedTrace, KnownTrace>> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+fn waiter(awaited: &AwaitedTrace) -> Waiter {
+    Waiter { project: awaited.project.clone(), slot: awaited.slot }
 }
 
 impl Drop for Interest {
@@ -166,13 +223,26 @@ impl Drop for Interest {
 
 #[cfg(test)]
 mod tests {
-    use drivers::receiver::Sender;
-    use model::{Key, KeyRing, Project, Timestamp, TraceId};
+    use std::time::Duration;
 
-    use super::{Interests, channel};
+    use db::AwaitedTrace;
+    use drivers::receiver::Sender;
+    use model::{BusSlot, Key, KeyRing, Project, Timestamp, TraceId};
+    use tokio::time::Instant;
+
+    use super::{Interests, UNRECORDED_MAX, channel};
 
     fn projects() -> [Project; 2] {
         ["alpha", "beta"].map(|name| name.parse().expect("a name"))
+    }
+
+    fn awaited(project: &Project, trace: TraceId) -> AwaitedTrace {
+        AwaitedTrace { project: project.clone(), trace, slot: Some(BusSlot(1)) }
+    }
+
+    /// Returns the projects that wait for a trace.
+    fn waiting(interests: &Interests, trace: TraceId, sender: &Sender) -> Vec<Project> {
+        interests.of(&trace, sender).into_iter().map(|waiter| waiter.project).collect()
     }
 
     #[test]
@@ -181,16 +251,41 @@ mod tests {
         let (one, other) = (TraceId::from_random([1; 16]), TraceId::from_random([2; 16]));
         let [alpha, beta] = projects();
         let all = Sender::of_all();
-        assert_eq!(interests.of(&one, &all), []);
-        let register = |project: &Project| interests.register(project.clone(), one);
+        assert_eq!(waiting(&interests, one, &all), []);
+        let register = |project: &Project| interests.register(awaited(project, one));
         let (first, second, third) = (register(&alpha), register(&alpha), register(&beta));
-        assert_eq!(interests.of(&one, &all).len(), 2);
-        assert_eq!(interests.of(&one, &Sender::of([beta.clone()])), [beta]);
-        assert_eq!(interests.of(&other, &all), []);
+        assert_eq!(waiting(&interests, one, &all).len(), 2);
+        assert_eq!(waiting(&interests, one, &Sender::of([beta.clone()])), [beta]);
+        assert_eq!(waiting(&interests, other, &all), []);
         drop((first, third));
-        assert_eq!(interests.of(&one, &all), [alpha]);
+        assert_eq!(waiting(&interests, one, &all), [alpha]);
         drop(second);
-        assert_eq!(interests.of(&one, &all), []);
+        assert_eq!(waiting(&interests, one, &all), []);
+    }
+
+    #[test]
+    fn an_announced_trace_is_known_until_its_run_is_over() {
+        let interests = Interests::default();
+        let [alpha, _] = projects();
+        let (all, trace) = (Sender::of_all(), TraceId::from_random([1; 16]));
+        let announced = awaited(&alpha, trace);
+        let before = Instant::now();
+        for _ in 0..2 {
+            assert!(interests.announced(announced.clone()));
+        }
+        assert_eq!(interests.of(&trace, &all).len(), 1);
+        assert!(!interests.is_known_from_start(&announced), "spans may have come before");
+        // The database was read before the announcement.
+        interests.let_go(&[], before);
+        assert_eq!(interests.of(&trace, &all).len(), 1);
+        let later = Instant::now() + UNRECORDED_MAX + Duration::from_secs(1);
+        interests.let_go(std::slice::from_ref(&announced), later);
+        assert_eq!(interests.of(&trace, &all).len(), 1, "its run waits");
+        let own = interests.register(announced);
+        interests.let_go(&[], later);
+        assert_eq!(interests.of(&trace, &all).len(), 1, "an own run waits");
+        drop(own);
+        assert_eq!(interests.of(&trace, &all), []);
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! of its projects. All other spans are counted and discarded: they reach neither the bus nor its journal. Ingest is never
 //! traced, so that telemetry about telemetry cannot loop.
 
+pub(crate) mod announcements;
 pub(crate) mod error;
 pub(crate) mod interests;
 mod journal_key;
@@ -187,9 +188,8 @@ impl Ingest {
     fn channels(&self, id: TraceId, sender: &Sender) -> Vec<Channel> {
         let Some(keys) = self.keys.get() else { return Vec::new() };
         let minted = self.is_minted(keys, &id, sender).then(|| own_channel(keys, id));
-        let slot = self.bus.slot();
         let external = self.interests.of(&id, sender).into_iter();
-        let external = external.map(|project| channel(keys, &project, id, slot));
+        let external = external.map(|waiter| channel(keys, &waiter.project, id, waiter.slot));
         minted.into_iter().chain(external).collect()
     }
 }
@@ -261,6 +261,7 @@ mod tests {
     use std::{fs, sync::Arc, time::Duration};
 
     use bus::{Bus, Channel, Doubt, Limits, Local, Next, Options, SealKeys, Signal};
+    use db::AwaitedTrace;
     use drivers::receiver::{
         LostSignal, Sender, Sink, SinkError,
         conformance::{Facts, conforms},
@@ -293,6 +294,10 @@ mod tests {
 
     fn own(ingest: &Ingest, trace: TraceId) -> Channel {
         own_channel(ingest.keys.of_open(), trace)
+    }
+
+    fn awaited(project: Project, trace: TraceId) -> AwaitedTrace {
+        AwaitedTrace { project, trace, slot: None }
     }
 
     /// Returns how many batches of a trace are lost.
@@ -337,7 +342,7 @@ mod tests {
     fn an_id_that_a_run_waits_for_is_wanted() {
         let (ingest, _directory) = ingest();
         let foreign = TraceId::from_random([5; 16]);
-        let interest = ingest.interests.register(Project::default(), foreign);
+        let interest = ingest.interests.register(awaited(Project::default(), foreign));
         assert!(ingest.wants(&foreign, &Sender::of_all()));
         drop(interest);
         assert!(!ingest.wants(&foreign, &Sender::of_all()));
@@ -354,7 +359,7 @@ mod tests {
         assert!(ingest.wants(&betas, &of_beta) && ingest.wants(&betas, &Sender::of_all()));
         assert!(!ingest.wants(&betas, &of_alpha));
         // A test of alpha that names the id of beta's run gets the spans that alpha sends, and none of them reach beta.
-        let _interest = ingest.interests.register(alpha.clone(), betas);
+        let _interest = ingest.interests.register(awaited(alpha.clone(), betas));
         let channel = super::channel(ingest.keys.of_open(), &alpha, betas, None);
         let [mut stolen, mut own] = [(channel, &alpha), (own(&ingest, betas), &beta)]
             .map(|(channel, project)| ingest.bus.subscribe(channel, project));

@@ -7,7 +7,7 @@ use std::{
 };
 
 use bus::{Bus, Channel, Signal};
-use db::{Db, DbError, RunLease};
+use db::{AwaitedTrace, BusPlace, Db, DbError, RunLease};
 use drivers::{
     arrivals::Arrivals,
     receiver::ReceiverSnapshot,
@@ -16,8 +16,8 @@ use drivers::{
 };
 use lang::Secrets;
 use model::{
-    Answer, Attempt, Faulty, KeyRing, Progress, Project, Request, RunEvent, Step, Timestamp,
-    TraceId, Verdict, What,
+    Answer, Attempt, BusSlot, Faulty, KeyRing, Progress, Project, Request, RunEvent, Step,
+    Timestamp, TraceId, Verdict, What,
 };
 use runner::{LeaseLost, Ports, Share};
 use tokio::{
@@ -31,6 +31,7 @@ use super::{
     state::Worker,
 };
 use crate::{
+    database::peers::Announcement,
     ingest::interests::{Interest, channel},
     plant::{Plant, is_planted},
     span_bus::SpanBus,
@@ -67,8 +68,10 @@ pub(super) struct WorkerPorts<'a> {
     unread_logs_before: u64,
     /// From when on spans of the run may have been sent, to any server.
     since: Instant,
-    /// When an earlier owner fired the trigger, and the state of the bus at that time.
-    resumed: Option<(Timestamp, Option<String>)>,
+    /// When an earlier owner fired the trigger, and where its spans are on the bus since then.
+    resumed: Option<(Timestamp, BusPlace)>,
+    /// The announcement of an external trace, once servers on a shared bus have answered it.
+    announcement: OnceLock<Announcement>,
 }
 
 /// The state of a run's linger.
@@ -109,7 +112,7 @@ impl<'a> WorkerPorts<'a> {
         trace: RunTrace,
         taken: &RunLease,
     ) -> Self {
-        let RunLease { project, progress, provisional, bus_state, .. } = taken;
+        let RunLease { project, progress, provisional, bus, .. } = taken;
         Self {
             worker,
             lease,
@@ -125,7 +128,8 @@ impl<'a> WorkerPorts<'a> {
             unread_before: worker.bus.unread(Signal::Spans, project),
             unread_logs_before: worker.bus.unread(Signal::Logs, project),
             since: worker.peers.since(progress),
-            resumed: progress.attempt().map(|attempt| (attempt.at, bus_state.clone())),
+            resumed: progress.attempt().map(|attempt| (attempt.at, bus.clone())),
+            announcement: OnceLock::new(),
         }
     }
 
@@ -148,7 +152,28 @@ impl<'a> WorkerPorts<'a> {
 
     /// Returns the bus channel with the spans of a trace that this run may see.
     pub(super) fn channel(&self, trace: TraceId) -> Channel {
-        channel(self.worker.keys.of_open(), &self.project, trace, self.worker.bus.slot())
+        channel(self.worker.keys.of_open(), &self.project, trace, self.slot())
+    }
+
+    /// Returns the slot to which the spans of an external trace go: that of the worker that fired the trigger.
+    fn slot(&self) -> Option<BusSlot> {
+        let resumed = self.resumed.as_ref().and_then(|(_, bus)| bus.slot);
+        resumed.or_else(|| self.worker.bus.slot())
+    }
+
+    /// Announces an external trace to the servers on a shared bus, before any user can see that the run waits for it.
+    async fn announce(&self) -> Result<(), LeaseLost> {
+        let awaited = self.listening().interest.as_ref().map(|it| it.awaited.clone());
+        let Some(awaited) = awaited.filter(|it| it.slot.is_some()) else { return Ok(()) };
+        let announcement = loop {
+            match self.worker.peers.announce(&self.worker.db, awaited.clone()).await {
+                Err(error) if error.fault().is_transient() => sleep(RETRY).await,
+                announced => break announced.map_err(|error| lost(&error))?,
+            }
+        };
+        // A run has one attempt.
+        let _first = self.announcement.set(announcement);
+        Ok(())
     }
 
     /// Waits until a stop of the run is requested.
@@ -203,11 +228,6 @@ impl<'a> WorkerPorts<'a> {
 
     pub(super) fn trace(&self) -> RunTrace {
         self.trace
-    }
-
-    /// Whether all servers on a shared bus know where the spans of the run go.
-    fn interest_is_none(&self) -> bool {
-        self.listening().interest.is_none()
     }
 
     fn listening(&self) -> MutexGuard<'_, SpanSources> {
@@ -296,13 +316,14 @@ impl Ports for WorkerPorts<'_> {
     async fn spans(&self, trace: TraceId) -> Arrivals {
         let channel = self.channel(trace);
         if channel.trace != trace {
-            let interest = self.worker.interests.register(self.project.clone(), trace);
+            let (project, slot) = (self.project.clone(), self.slot());
+            let interest = self.worker.interests.register(AwaitedTrace { project, trace, slot });
             self.listening().interest = Some(interest);
         }
         let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project);
-        if let Some((at, state)) = &self.resumed {
-            // The spans of an external trace went to the slot of its owner, and this server reads another one.
-            let state = state.as_deref().filter(|_| channel.trace == trace);
+        if let Some((at, bus)) = &self.resumed {
+            // Which servers confirmed an external trace was known to its first owner only.
+            let state = bus.state.as_deref().filter(|_| channel.trace == trace);
             self.worker.bus.resume(channel, *at, state);
         }
         self.debug(format_args!("the bus delivers the spans of the trace from now on"));
@@ -328,7 +349,11 @@ impl Ports for WorkerPorts<'_> {
         let Worker { db, peers, .. } = self.worker;
         loop {
             // Many runs share one query, which is in no run's trace.
-            match peers.others(db, (self.since, self.interest_is_none())).await {
+            let others = match self.announcement.get() {
+                None => peers.others(db, self.since).await,
+                Some(announcement) => peers.others_of(db, self.since, announcement).await,
+            };
+            match others {
                 Err(error) if error.fault().is_transient() => sleep(RETRY).await,
                 others => return others.map_err(|error| lost(&error)),
             }
@@ -344,16 +369,16 @@ impl Ports for WorkerPorts<'_> {
         // The trigger was not sent yet, and the run has subscribed.
         let channel = self.channel(attempt.trace_id);
         self.worker.bus.expect(channel);
-        let state = self.worker.bus.state(channel);
-        let state = state.as_deref();
+        let is_external = channel.trace != attempt.trace_id;
+        let slot = self.worker.bus.slot().filter(|_| is_external);
+        let bus = &BusPlace { slot, state: self.worker.bus.state(channel) };
+        self.announce().await?;
         // An attempt is recorded only if there is time to send it; the next renewal extends the lease.
         while !self.lease.is_half_left() {
             sleep(RETRY).await;
         }
-        let written =
-            self.insist(Step::Trigger, |db| async move {
-                db.attempted(run, epoch, attempt, state).await
-            })
+        let written = self
+            .insist(Step::Trigger, |db| async move { db.attempted(run, epoch, attempt, bus).await })
             .await;
         written.map_err(|error| lost(&error))?;
         *self.attempt.lock().unwrap_or_else(PoisonError::into_inner) = Some(*attempt);

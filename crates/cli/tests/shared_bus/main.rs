@@ -1,6 +1,8 @@
 //! Servers that share spans over NATS, as `docs/server.md` specifies: a run is judged by all spans of its trace, whichever server
 //! received them, and absence counts.
 
+mod external;
+
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
@@ -66,8 +68,17 @@ async fn judged(on: &Member, id: &str) -> Result<([String; 3], Value)> {
 
 /// Sends a span of the trace, and returns the status of the response.
 async fn send(to: &Member, trace: &str) -> Result<u16> {
+    send_span(to, trace, ("00000000000000aa", "", "delete customer")).await
+}
+
+/// Sends a span with its id, its parent and its name, and returns the status of the response.
+async fn send_span(
+    to: &Member,
+    trace: &str,
+    (id, parent, name): (&str, &str, &str),
+) -> Result<u16> {
     let span = json!({
-        "traceId": trace, "spanId": "00000000000000aa", "name": "delete customer", "kind": 1,
+        "traceId": trace, "spanId": id, "parentSpanId": parent, "name": name, "kind": 1,
         "startTimeUnixNano": "1800000000000000000", "endTimeUnixNano": "1800000000000000001",
     });
     let body = json!({"resourceSpans": [{"scopeSpans": [{"spans": [span]}]}]});
