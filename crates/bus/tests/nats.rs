@@ -137,7 +137,7 @@ fn member(slot: u16) -> NatsMember {
     // No salt is used twice.
     let number = number();
     NatsMember {
-        slot: BusSlot(slot),
+        slot: Some(BusSlot(slot)),
         keys: SealKeys::new([1; 32], Vec::new(), u128::from(number).to_be_bytes()),
     }
 }
@@ -430,7 +430,7 @@ async fn a_request_reaches_all_other_processes_and_each_answers() {
     let stranger = Nats::new(server.options());
     stranger.connect(number().to_be_bytes()).await.expect("NATS is there");
     let keys = SealKeys::new([2; 32], Vec::new(), [9; 16]);
-    stranger.join(NatsMember { slot: BusSlot(4), keys }).await;
+    stranger.join(NatsMember { slot: Some(BusSlot(4)), keys }).await;
     let mut tasks = tokio::task::JoinSet::new();
     for (name, bus) in [("one", &one), ("two", &two), ("three", &three), ("stranger", &stranger)] {
         let mut requests = bus.requests().await.expect("it takes part");

@@ -12,6 +12,7 @@ mod traces;
 
 use std::{ffi::OsStr, net::SocketAddr, path::PathBuf};
 
+use ::server::config::ServerRoles;
 use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum, builder::BoolishValueParser};
 use clap_complete::Shell;
 use model::TraceId;
@@ -197,6 +198,9 @@ pub(crate) struct Completion {
 pub(crate) struct Serve {
     #[command(flatten)]
     pub(crate) configuration: Configuration,
+    /// Which parts of a server to run, such as `api,ingest` [default: all, or `server.roles`]
+    #[arg(long, value_name = "ROLES", env = "QUALITYTRACE_ROLES")]
+    pub(crate) roles: Option<ServerRoles>,
     /// Where the API listens; loopback only [default: 127.0.0.1 and `server.httpPort`]
     #[arg(long, value_name = "ADDRESS", env = "QUALITYTRACE_HTTP")]
     pub(crate) http: Option<SocketAddr>,

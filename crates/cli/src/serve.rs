@@ -127,7 +127,12 @@ fn where_to(config: &Config, addresses: Listen) -> String {
     let scheme = if config.tls.api.is_some() { "https" } else { "http" };
     let Listen { http, otlp_grpc, otlp_http, probes } = addresses;
     let probes = probes.map(|probes| format!(", probes http://{probes}")).unwrap_or_default();
-    format!("API {scheme}://{http}, OTLP {otlp_grpc} (gRPC) and {otlp_http} (HTTP){probes}")
+    let otlp = match config.roles.ingest {
+        true => format!(", OTLP {otlp_grpc} (gRPC) and {otlp_http} (HTTP)"),
+        false => String::new(),
+    };
+    let api = if config.roles.api { "API" } else { "probes and metrics" };
+    format!("{api} {scheme}://{http}{otlp}{probes}")
 }
 
 /// Starts the server's own telemetry and its log.
@@ -176,6 +181,7 @@ fn tell_undelivered(report: &telemetry::Report, terminal: &Terminal) {
 
 /// Returns the configuration with the overrides of the flags.
 fn overruled(mut config: Config, args: &args::Serve) -> Config {
+    config.roles = args.roles.unwrap_or(config.roles);
     let listen = &mut config.listen;
     listen.http = args.http.unwrap_or(listen.http);
     listen.otlp_grpc = args.otlp_grpc.unwrap_or(listen.otlp_grpc);

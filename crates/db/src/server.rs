@@ -44,8 +44,8 @@ pub struct BusMember {
     pub bus: Option<String>,
     /// Its slot; none to get a free one.
     pub slot: Option<BusSlot>,
-    /// The number of slots, in groups of this size: a group is a stream of the bus.
-    pub slots: (u16, u16),
+    /// The number of slots, in groups of this size: a group is a stream of the bus. None for a server that needs no slot.
+    pub slots: Option<(u16, u16)>,
 }
 
 /// Where the spans of a run are on a bus that servers share; empty where there is none.
@@ -127,7 +127,7 @@ impl Db {
             .fetch_all(&mut *transaction)
             .await?;
             let taken = present.iter().filter_map(|row| u16::try_from(row.slot?).ok()).collect();
-            let slot = server.bus.as_ref().map(|member| free_slot(member, &taken));
+            let slot = server.bus.as_ref().and_then(|member| free_slot(member, &taken));
             let conflict = present
                 .into_iter()
                 .find_map(|row| conflict(server, (row.name, row.minting_key, &row.known_keys)));
@@ -256,16 +256,17 @@ async fn write(
     Ok(())
 }
 
-/// Returns the slot of a server: the one that it has, else the first free one in the group with the fewest servers.
-fn free_slot(member: &BusMember, taken: &BTreeSet<u16>) -> Option<BusSlot> {
+/// Returns the slot of a server: the one that it has, else the first free one in the group with the fewest servers; an outer none if
+/// it needs none, an inner one if other servers have all.
+fn free_slot(member: &BusMember, taken: &BTreeSet<u16>) -> Option<Option<BusSlot>> {
+    let (slots, group) = member.slots?;
     if member.slot.is_some() {
         // Another server may have got it meanwhile. Then both read the spans of both, and each discards those of the other.
-        return member.slot;
+        return Some(member.slot);
     }
-    let (slots, group) = member.slots;
     let in_group = |slot: u16| taken.iter().filter(|it| **it / group == slot / group).count();
     let free = (0..slots).filter(|slot| !taken.contains(slot));
-    free.min_by_key(|slot| (in_group(*slot), *slot)).map(BusSlot)
+    Some(free.min_by_key(|slot| (in_group(*slot), *slot)).map(BusSlot))
 }
 
 /// Returns the conflict that keeps a server from registering beside a present one.
@@ -291,18 +292,20 @@ mod tests {
 
     #[test]
     fn slots_are_spread_over_streams_and_end() {
-        let member = |slot| BusMember { bus: None, slot, slots: (6, 3) };
+        let member = |slot| BusMember { bus: None, slot, slots: Some((6, 3)) };
         let mut taken = std::collections::BTreeSet::new();
         let mut order = Vec::new();
-        while let Some(BusSlot(slot)) = free_slot(&member(None), &taken) {
+        while let Some(Some(BusSlot(slot))) = free_slot(&member(None), &taken) {
             order.push(slot);
             taken.insert(slot);
         }
         assert_eq!(order, [0, 3, 1, 4, 2, 5]);
         assert_eq!(
             free_slot(&member(Some(BusSlot(2))), &taken),
-            Some(BusSlot(2)),
+            Some(Some(BusSlot(2))),
             "it keeps its own"
         );
+        let without = BusMember { bus: None, slot: None, slots: None };
+        assert_eq!(free_slot(&without, &taken), None, "it needs none");
     }
 }

@@ -73,8 +73,8 @@ pub trait Ports: Send + Sync {
     }
 
     /// Returns the observations of the receiver, for a run with an incomplete trace; none if there are none.
-    fn seen(&self) -> Option<ReceiverSnapshot> {
-        None
+    fn seen(&self) -> impl Future<Output = Option<ReceiverSnapshot>> + Send {
+        async { None }
     }
 
     /// Returns the number of log records of the trace that arrived. Called before the absence of events is concluded.

@@ -129,7 +129,7 @@ impl Subject {
     ) -> Vec<SpanId> {
         let (subject, trace, settlement) =
             (Arc::clone(self), Arc::clone(trace), settlement.clone());
-        let observed = Observations::by_receiver(ports);
+        let observed = Observations::by_receiver(ports).await;
         let look = move || {
             let gathered = (&*trace, &settlement);
             let case = observed.case(subject.fired(), Verdict::Inconclusive, gathered);
@@ -145,7 +145,7 @@ impl Subject {
         judged: &Arc<JudgedTrace>,
         (steps, is_cut): (Vec<StepTime>, bool),
     ) -> Outcome {
-        let observed = Observations::of_verdict(ports, judged.judgement.verdict);
+        let observed = Observations::of_verdict(ports, judged.judgement.verdict).await;
         let (subject, judged) = (Arc::clone(self), Arc::clone(judged));
         self.judging.share.run(move || subject.explained(&observed, &judged, steps, is_cut)).await
     }

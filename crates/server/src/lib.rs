@@ -26,7 +26,8 @@ use std::{net::SocketAddr, path::PathBuf, sync::Arc};
 
 use db::Db;
 use drivers::{
-    connections, receiver,
+    connections,
+    receiver::{self, ReceiverStats},
     shares::Shares,
     store::StoreDialer,
     trigger::{self, Triggers},
@@ -55,7 +56,7 @@ pub use ingest::error::IngestError;
 pub use start_error::StartError;
 
 use access::{Access, proxies::TrustedProxies};
-use config::{Config, Mode};
+use config::{Config, Mode, ServerRoles};
 use database::peers::Peers;
 use http::tls::TlsAcceptor;
 use ingest::interests::Interests;
@@ -101,21 +102,21 @@ pub async fn start(
     let (db, calm_db) = database::pools(&config, world, &work)?;
     let (triggers, stores, pool) = (strangers(&config), stores(&config), pool(&work));
     let (access, proxies, gate) = access(&config, &calm_db, world);
-    let Config { telemetry: exporters, listen, workers, ids, retention, limits, nats, .. } = config;
+    let Config { telemetry: exporters, roles, listen, workers, ids, retention, limits, .. } =
+        config;
     // The external trace ids that runs wait for.
     let interests = Interests::default();
     // Ingest: from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this server.
     let (bus, identity) = spans.open_bus(world).await?;
     let bus = Arc::new(bus);
-    let streams = nats.as_ref().map_or(0, |nats| nats.limits.streams);
-    let peers = Peers::new(identity, (Arc::clone(&bus), streams), world);
+    let peers = Peers::new(identity, (Arc::clone(&bus), spans.streams()), roles, world);
     // The database: migrated, with the key with which all replicas mint trace ids.
     let seen = (interests.clone(), peers.clone(), Arc::clone(&bus));
     let opening =
         DbStartup::new(db.clone(), ids.keys, seen.clone(), world).with(provided, retention);
     let ingest = opening.ingest();
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
-    let (listeners, addresses) = listen_on(listen, &receiver, (&exporters, &peers))?;
+    let (listeners, addresses) = listen_on((listen, roles), &receiver, (&exporters, &peers))?;
     work.spawn(opening.clone().first()).await??;
     let keeping = peers.clone().keep_apart(calm_db.clone());
     // The API: connections are accepted here, requests are handled on the work runtime.
@@ -143,9 +144,9 @@ pub async fn start(
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),
     };
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
-    keep_ingest(&mut tasks, seen, &calm_db, &stop);
+    keep_ingest(&mut tasks, (seen, receiver.witness()), &calm_db, &stop);
     tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
-    answer(&mut tasks, listeners, (tls, proxies), app, &stop);
+    answer(&mut tasks, (listeners, roles), (tls, proxies), app, &stop);
     // The workers, once the database is open.
     let worker = Worker {
         name: worker_name(world),
@@ -165,7 +166,7 @@ pub async fn start(
         world,
         shared: RunState::default(),
     };
-    let working = working(Arc::new(worker), retention, stop.clone());
+    let working = working(Arc::new(worker), (roles, retention), stop.clone());
     tasks.spawn_on(opening.clone().then(working, stop.clone()), &work);
     let dbs = [db, calm_db];
     Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, keeping, dbs })
@@ -174,13 +175,13 @@ pub async fn start(
 /// Maintains what ingest knows: the bus, and the external trace ids that runs wait for.
 fn keep_ingest(
     tasks: &mut JoinSet<()>,
-    (interests, peers, bus): (Interests, Peers, Arc<SpanBus>),
+    ((interests, peers, bus), stats): ((Interests, Peers, Arc<SpanBus>), ReceiverStats),
     db: &Db,
     stop: &CancellationToken,
 ) {
     tasks.spawn(span_bus::watch(Arc::clone(&bus), stop.clone()));
     tasks.spawn(interests.clone().keep(db.clone(), bus.is_shared(), stop.clone()));
-    tasks.spawn(ingest::announcements::answer((interests, peers, bus), stop.clone()));
+    tasks.spawn(ingest::announcements::answer((interests, peers, bus), stats, stop.clone()));
 }
 
 /// Returns the endpoint to which a Collector sends to reach this server. If the server listens on all addresses, only its
@@ -208,7 +209,10 @@ fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
     if let (Some(address), Mode::Off) = (beyond(config.listen), config.access.mode) {
         return Err(StartError::NotLoopback(address));
     }
-    refuse_own_endpoints(&config.telemetry, config.listen)?;
+    if config.roles.are_split() && config.nats.is_none() {
+        return Err(StartError::SplitWithoutBus);
+    }
+    refuse_own_endpoints(&config.telemetry, config.listen.opened_by(config.roles))?;
     ingest::Settings::of(config).receiver(None, 0)?;
     Ok(config.tls.api.as_ref().map(http::tls::acceptor).transpose()?)
 }
@@ -290,8 +294,15 @@ fn pool(work: &runtime::Handle) -> Pool {
     Pool::new((2 * cores(work)).max(COMPUTE_MIN)).giving_way()
 }
 
-/// Runs all tasks that need the database: runs, suites, and its maintenance.
-async fn working(worker: Arc<Worker>, retention: config::Retention, stop: CancellationToken) {
+/// Runs all tasks of a worker: runs, suites, and the maintenance of the database.
+async fn working(
+    worker: Arc<Worker>,
+    (roles, retention): (ServerRoles, config::Retention),
+    stop: CancellationToken,
+) {
+    if !roles.worker {
+        return stop.cancelled().await;
+    }
     let keep =
         db::Keep { runs: retention.runs, traces: retention.traces, partition: retention.partition };
     let upkeep = database::maintenance::upkeep(
@@ -313,7 +324,7 @@ struct Listeners {
 /// Serves the API, and the probes separately if they have their own port.
 fn answer(
     tasks: &mut JoinSet<()>,
-    listeners: Listeners,
+    (listeners, roles): (Listeners, ServerRoles),
     (tls, proxies): (Option<TlsAcceptor>, TrustedProxies),
     app: http::app::App,
     stop: &CancellationToken,
@@ -325,17 +336,18 @@ fn answer(
     tasks.spawn(http::listen::serve(
         listeners.api,
         tls,
-        (http::router::router(api::routes(), app), proxies),
+        (http::router::router(api::routes(roles), app), proxies),
         stop.clone(),
     ));
 }
 
 /// Binds the listeners, and returns them with the actual addresses, to which no exporter may send, and which other servers learn.
 fn listen_on(
-    listen: config::Listen,
+    (listen, roles): (config::Listen, ServerRoles),
     receiver: &receiver::Receiver,
     (exporters, peers): (&config::TelemetryConfig, &Peers),
 ) -> Result<(Listeners, config::Listen), StartError> {
+    let listen = listen.opened_by(roles);
     let bind = |address, setting| {
         connections::listen(address).map_err(|reason| StartError::Listen {
             setting,

@@ -35,16 +35,24 @@ impl SpanBus {
         }
     }
 
-    /// Takes part in a shared bus, with a slot, and with keys that all servers on this database have.
+    /// Takes part in a shared bus, with a slot if this server executes runs, and with keys that all servers on this database have.
     pub(crate) async fn join(&self, slot: Option<BusSlot>, keys: &[Key], world: World) {
-        let (Self::Shared(nats), Some(slot)) = (self, slot) else { return };
+        let Self::Shared(nats) = self else { return };
         let mut keys = keys.iter().map(seal_key);
         let first = keys.next().unwrap_or_default();
         let keys = SealKeys::new(first, keys.collect(), world.random());
         nats.join(NatsMember { slot, keys }).await;
     }
 
-    /// Returns the slot of this server on a shared bus, once it takes part.
+    /// Whether this server has taken part in its bus.
+    fn has_joined(&self) -> bool {
+        match self {
+            Self::Local(_) => true,
+            Self::Shared(nats) => nats.has_joined(),
+        }
+    }
+
+    /// Returns the slot of this server on a shared bus, once it takes part and if it executes runs.
     pub(crate) fn slot(&self) -> Option<BusSlot> {
         match self {
             Self::Local(_) => None,
@@ -114,7 +122,7 @@ pub(crate) async fn watch(bus: Arc<SpanBus>, stop: CancellationToken) {
     let mut is_noted = false;
     while timeout(WATCH, stop.cancelled()).await.is_err() {
         // Until it takes part, the startup reports why not.
-        let is_broken = bus.slot().is_some() && !bus.is_open();
+        let is_broken = bus.has_joined() && !bus.is_open();
         match (is_broken, std::mem::replace(&mut is_noted, is_broken)) {
             (true, false) => tracing::warn!(
                 "NATS cannot be reached, or delivers no spans: spans are refused, and no run begins"

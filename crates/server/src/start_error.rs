@@ -21,6 +21,12 @@ pub enum StartError {
          on`, or listen on 127.0.0.1 or [::1]"
     )]
     NotLoopback(SocketAddr),
+    /// Spans would not reach the runs.
+    #[error(
+        "a server with `ingest` and without `worker`, or the other way, passes spans to other servers, or gets them from others: set \
+         `nats.endpoint`, or run both in this process (`server.roles`, `--roles`)"
+    )]
+    SplitWithoutBus,
     /// An address that is in use.
     #[error("cannot listen on `{address}`: {reason}; choose another one with `{setting}`")]
     Listen {
@@ -57,7 +63,7 @@ pub enum StartError {
 impl Faulty for StartError {
     fn fault(&self) -> Fault {
         match self {
-            Self::NotLoopback(_) | Self::Tls(_) => Fault::Invalid,
+            Self::NotLoopback(_) | Self::SplitWithoutBus | Self::Tls(_) => Fault::Invalid,
             Self::Listen { .. } => Fault::Conflict,
             Self::Db(error) => error.fault(),
             Self::Ingest(error) => error.fault(),

@@ -101,6 +101,7 @@ server.auth.oidc.roles.testers=admin
 server.auth.oidc.projectClaim=teams
 server.publicUrl=https://quality.example.com
 server.trustedProxies=10.0.0.0/8, ::1
+server.roles=api,ingest
 server.triggers.exec.allow=/bin/one,/bin/two
 server.triggers.exec.env=ONE,TWO
 server.triggers.networks.allow=10.0.0.0/8

@@ -118,8 +118,10 @@ impl Server {
             rest.and_then(|rest| rest.split([',', ' ']).next())
                 .with_context(|| format!("`{ready}` names what comes after `{after}`"))
         };
-        let api = word("API ")?.to_owned();
-        let otlp_grpc = word("OTLP ")?.rsplit(':').next().unwrap_or_default().parse()?;
+        // A server without the API answers probes and metrics there; one without ingest receives no OTLP.
+        let api = word("API ").or_else(|_| word("metrics "))?.to_owned();
+        let otlp = word("OTLP ").ok().and_then(|address| address.rsplit(':').next());
+        let otlp_grpc = otlp.map_or(Ok(0), str::parse)?;
         Ok(Self { child, api, otlp_grpc, ready_after, config, folder })
     }
 

@@ -217,6 +217,7 @@ impl Replay {
             .bind(&written.events[0])
             // There is no bus that servers share.
             .bind(None::<&str>)
+            .bind(None::<i32>)
             .execute(&self.pool)
             .await?;
         let answered = sqlx::query(sqlx::AssertSqlSafe(self.asked.answered.text.clone()))

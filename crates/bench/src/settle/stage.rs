@@ -233,7 +233,7 @@ impl Ports for SettleStage<'_, '_> {
         Ok(has_one.then(|| "other:4317".to_owned()).into_iter().collect())
     }
 
-    fn seen(&self) -> Option<ReceiverSnapshot> {
+    async fn seen(&self) -> Option<ReceiverSnapshot> {
         let mut foreign = self.ring.exports().clone();
         foreign.extend(self.script.noise.until(self.began));
         foreign.sort_by_key(|export| export.at);
@@ -244,6 +244,7 @@ impl Ports for SettleStage<'_, '_> {
             requests: 0,
             refusals: Vec::new(),
             foreign,
+            servers: None,
         })
     }
 

@@ -71,8 +71,8 @@ pub struct NatsOptions {
 /// What a process needs to take part: it is known only from a database.
 #[derive(Clone, Debug)]
 pub struct NatsMember {
-    /// The slot of this process.
-    pub slot: BusSlot,
+    /// The slot of this process; none if it reads no spans.
+    pub slot: Option<BusSlot>,
     /// The keys under which spans are sealed.
     pub keys: SealKeys,
 }
@@ -156,8 +156,9 @@ pub struct Nats {
 struct Membership {
     publisher: Arc<Publisher>,
     keys: SealKeys,
-    own: StreamReader,
-    slot: BusSlot,
+    /// Reads its slot, if it has one.
+    own: Option<StreamReader>,
+    slot: Option<BusSlot>,
     resumed: Mutex<ResumedTraces>,
     tasks: Mutex<JoinSet<()>>,
 }
@@ -206,14 +207,19 @@ impl Nats {
             sealer: Mutex::new(keys.sealer()),
             outbox: Outbox::default(),
         });
-        let (own, task, ready) =
-            StreamReader::new(Scope::Slot(slot), &connection, self.memory(), keys.opener());
         let exchange = self.hints.exchange(&connection);
         let mut tasks = JoinSet::new();
-        tasks.spawn(task.run());
         tasks.spawn(exchange);
         tasks.spawn(Arc::clone(&publisher).send_notices());
-        wait(ready).await;
+        let mut own = None;
+        if let Some(slot) = slot {
+            let (scope, opener) = (Scope::Slot(slot), keys.opener());
+            let (reader, task, ready) =
+                StreamReader::new(scope, &connection, self.memory(), opener);
+            tasks.spawn(task.run());
+            own = Some(reader);
+            wait(ready).await;
+        }
         let (resumed, tasks) = (Mutex::default(), Mutex::new(tasks));
         // Two tries to take part at a time are one: the second one ends here.
         let _first = self.membership.set(Membership { publisher, keys, own, slot, resumed, tasks });
@@ -224,8 +230,13 @@ impl Nats {
         let is_shared = self
             .membership
             .get()
-            .is_none_or(|it| it.own.is_open() && it.publisher.outbox.is_empty());
+            .is_none_or(|it| it.is_delivered() && it.publisher.outbox.is_empty());
         self.connection.get().filter(|_| is_shared)?.known_identity()
+    }
+
+    /// Returns the reader of this process's slot, if the channel has that slot.
+    fn own_reader(&self, channel: Channel) -> Option<&StreamReader> {
+        self.membership.get().filter(|it| it.slot == Some(channel.slot))?.own.as_ref()
     }
 
     /// Returns where readers store what they read.
@@ -243,20 +254,31 @@ impl Nats {
     /// Whether NATS can be reached and delivers spans; false before the process takes part.
     pub fn is_open(&self) -> bool {
         let membership = self.membership.get();
-        membership.is_some_and(|it| it.own.is_open() && it.publisher.connection.is_connected())
+        membership.is_some_and(|it| it.is_delivered() && it.publisher.connection.is_connected())
     }
 
-    /// Returns the slot of this process, once it takes part.
+    /// Whether the process takes part.
+    pub fn has_joined(&self) -> bool {
+        self.membership.get().is_some()
+    }
+
+    /// Returns the slot of this process, once it takes part; none if it reads no spans.
     pub fn slot(&self) -> Option<BusSlot> {
-        self.membership.get().map(|membership| membership.slot)
+        self.membership.get()?.slot
     }
 }
 
 impl Membership {
-    /// Returns the reader that reads a trace.
-    fn reader(&self, channel: Channel) -> StreamReader {
+    /// Whether spans that are stored for this process reach it.
+    fn is_delivered(&self) -> bool {
+        self.own.as_ref().is_none_or(StreamReader::is_open)
+    }
+
+    /// Returns the reader that reads a trace; none if nothing is read.
+    fn reader(&self, channel: Channel) -> Option<StreamReader> {
         let resumed = self.resumed();
-        resumed.get(&channel.trace).map_or_else(|| self.own.clone(), |(reader, _)| reader.clone())
+        let reader = resumed.get(&channel.trace).map(|(reader, _)| reader);
+        reader.or(self.own.as_ref()).cloned()
     }
 
     fn resumed(&self) -> MutexGuard<'_, ResumedTraces> {
@@ -318,14 +340,13 @@ impl Bus for Nats {
     }
 
     fn expect(&self, channel: Channel) {
-        let membership = self.membership.get();
-        if let Some(membership) = membership.filter(|it| it.slot == channel.slot) {
-            self.spans.expect(channel.trace, membership.own.era().number);
+        if let Some(own) = self.own_reader(channel) {
+            self.spans.expect(channel.trace, own.era().number);
         }
     }
 
     fn state(&self, channel: Channel) -> Option<String> {
-        self.membership.get().filter(|it| it.slot == channel.slot)?.own.state()
+        self.own_reader(channel)?.state()
     }
 
     fn resume(&self, channel: Channel, since: Timestamp, state: Option<&str>) {
@@ -345,14 +366,17 @@ impl Bus for Nats {
     }
 
     async fn proved(&self, channel: Channel) -> Result<u64, Doubt> {
-        let reader = self.membership.get().ok_or(Doubt::NotListened)?.reader(channel);
+        let reader = self.membership.get().and_then(|it| it.reader(channel));
+        let reader = reader.ok_or(Doubt::NotListened)?;
         reader.proved().await?;
         self.spans.batches(channel.trace, &reader.era())
     }
 
     fn doubt(&self, channel: Channel) -> Option<Doubt> {
-        let Some(membership) = self.membership.get() else { return Some(Doubt::NotListened) };
-        self.spans.batches(channel.trace, &membership.reader(channel).era()).err()
+        match self.membership.get().and_then(|it| it.reader(channel)) {
+            Some(reader) => self.spans.batches(channel.trace, &reader.era()).err(),
+            None => Some(Doubt::NotListened),
+        }
     }
 
     fn lose(&self, now: Timestamp, channel: Channel) {

@@ -178,7 +178,7 @@ impl Ports for LocalPorts<'_> {
         self.session.inbox.logs(trace)
     }
 
-    fn seen(&self) -> Option<ReceiverSnapshot> {
+    async fn seen(&self) -> Option<ReceiverSnapshot> {
         Some(self.session.receiver.seen())
     }
 

@@ -152,7 +152,7 @@ fn servers_on_one_bus_have_different_slots() {
             bus: Some(BusMember {
                 bus: Some(bus.to_owned()),
                 slot: slot.map(BusSlot),
-                slots: (2, 32),
+                slots: Some((2, 32)),
             }),
             ..server(number, "a", &["a"])
         };

@@ -42,7 +42,7 @@ pub use intake::Counts;
 use intake::Intake;
 use listen::Listener;
 use stats::ReceiverCounters;
-pub use stats::{Foreign, ReceiverSnapshot, Refusal};
+pub use stats::{AnsweredServers, Foreign, ReceiverSnapshot, Refusal};
 pub use tls::{Tls, TlsError};
 
 /// The addresses and limits of a receiver.
@@ -280,7 +280,11 @@ impl Receiver {
 
     /// Waits until a listener ends unexpectedly, and returns the error if there is one.
     pub async fn ended(&mut self) -> Option<String> {
-        self.tasks.join_next().await.and_then(Result::err).map(|error| error.to_string())
+        match self.tasks.join_next().await {
+            Some(ended) => ended.err().map(|error| error.to_string()),
+            // It listens nowhere.
+            None => std::future::pending().await,
+        }
     }
 
     /// Stops listening, lets active exports finish within the configured timeout, and returns the counts.

@@ -47,6 +47,17 @@ pub struct ReceiverSnapshot {
     /// The last exports of foreign spans, the newest at the end, as far as they fit into the ring. Under a flood, the first
     /// ones of each second.
     pub foreign: Vec<Foreign>,
+    /// If these are the observations of several servers, how many of them answered.
+    pub servers: Option<AnsweredServers>,
+}
+
+/// The servers whose receivers were queried.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AnsweredServers {
+    /// Those that answered.
+    pub answered: usize,
+    /// All that receive spans.
+    pub servers: usize,
 }
 
 /// A request that was refused.
@@ -220,6 +231,7 @@ impl ReceiverCounters {
             requests: self.requests.load(Ordering::Relaxed),
             refusals,
             foreign,
+            servers: None,
         }
     }
 }

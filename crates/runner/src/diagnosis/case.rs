@@ -58,16 +58,20 @@ pub(crate) struct Observations {
 
 impl Observations {
     /// Collects the observations that can explain a verdict. The settlement of a passed run contains all that it reports.
-    pub(crate) fn of_verdict<P: Ports>(ports: &P, verdict: Verdict) -> Self {
+    pub(crate) async fn of_verdict<P: Ports>(ports: &P, verdict: Verdict) -> Self {
         match verdict {
             Verdict::Passed => Self::nothing(ports),
-            _ => Self { seen: ports.seen(), processes: ports.processes(), ..Self::nothing(ports) },
+            _ => Self {
+                seen: ports.seen().await,
+                processes: ports.processes(),
+                ..Self::nothing(ports)
+            },
         }
     }
 
     /// Collects the observations of the receiver.
-    pub(crate) fn by_receiver<P: Ports>(ports: &P) -> Self {
-        Self { seen: ports.seen(), ..Self::nothing(ports) }
+    pub(crate) async fn by_receiver<P: Ports>(ports: &P) -> Self {
+        Self { seen: ports.seen().await, ..Self::nothing(ports) }
     }
 
     pub(crate) fn nothing<P: Ports>(ports: &P) -> Self {

@@ -1,5 +1,6 @@
 //! Diagnoses for a trace of which no span arrived.
 
+use drivers::receiver::{AnsweredServers, ReceiverSnapshot};
 use model::{Cause, Diagnosis, Request};
 
 use super::{
@@ -143,11 +144,21 @@ fn no_spans(case: &Case<'_>) -> Option<Diagnosis> {
              of this request (a sampler that drops some paths, for instance health checks)"
         }
     };
-    Some(diagnosis(Cause::NoSpans, says, [], advice))
+    Some(diagnosis(Cause::NoSpans, says + &answered(seen), [], advice))
+}
+
+/// Returns how many servers answered, if this is about several of them.
+fn answered(seen: &ReceiverSnapshot) -> String {
+    match seen.servers {
+        Some(AnsweredServers { answered, servers }) if servers > 1 => {
+            format!(" ({answered} of {servers} servers that receive spans answered)")
+        }
+        _ => String::new(),
+    }
 }
 
 fn nothing_connected(case: &Case<'_>) -> Option<Diagnosis> {
-    case.seen?;
+    let seen = case.seen?;
     let advice = match case.started {
         Some(_) => {
             "the command was told the address in `OTEL_EXPORTER_OTLP_ENDPOINT`. If no OpenTelemetry SDK is in it, \
@@ -163,7 +174,7 @@ fn nothing_connected(case: &Case<'_>) -> Option<Diagnosis> {
     let ended = case.fired.request.end_words();
     Some(diagnosis(
         Cause::NothingConnected,
-        format!("{ended}, and nobody connected to the receiver, not even once"),
+        format!("{ended}, and nobody connected to the receiver, not even once{}", answered(seen)),
         [],
         advice,
     ))

@@ -25,10 +25,13 @@ mod tokens;
 
 use std::sync::LazyLock;
 
-use axum::routing::get;
+use axum::{Router, routing::get};
 use utoipa_axum::router::OpenApiRouter;
 
-use crate::http::{app::App, router::Routes};
+use crate::{
+    config::ServerRoles,
+    http::{app::App, router::Routes},
+};
 
 pub(crate) use health::probes;
 
@@ -59,12 +62,13 @@ fn operations() -> OpenApiRouter<App> {
         .merge(audit::routes())
 }
 
-/// Returns all handlers.
-pub(crate) fn routes() -> Routes {
+/// Returns all handlers of a process with these roles.
+pub(crate) fn routes(roles: ServerRoles) -> Routes {
     let (api, _document) = operations().split_for_parts();
     let api = api
         .merge(login::routes())
         .route(openapi::PATH, get(|| async { openapi::answer(&DOCUMENT) }));
+    let api = if roles.api { api } else { Router::new() };
     let (control, _document) = telemetry::routes().split_for_parts();
     Routes { api, control: control.merge(health::metrics_route()), probes: probes() }
 }

@@ -15,6 +15,7 @@ pub const KEYS: &[Key] = &[
     Key::new("postgres.params", Kind::Text, "", "Further parameters: `key=value`, separated by spaces."),
     Key::new("postgres.pool", Kind::Integer { min: 1, max: 1000 }, "16", "Connections at the most, beside the few for what must not wait."),
     Key::new("server.bind", Kind::Text, "127.0.0.1", "The address that all ports are opened on. Others than loopback need `server.auth.mode: on`."),
+    Key::new("server.roles", Kind::List, "api, ingest, worker", "The parts of a server that this process runs. Where one receives spans and another one judges them, `nats.endpoint` is required."),
     Key::new("server.httpPort", PORT, "11633", "Where the API listens."),
     Key::new("server.otlpGrpcPort", PORT, "4317", "Where OTLP is received by gRPC."),
     Key::new("server.probePort", PORT, "", "Where `/livez` and `/readyz` are answered too, by HTTP without TLS, and nothing else is: callers of the API cannot take its connections."),

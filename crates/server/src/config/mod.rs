@@ -11,6 +11,7 @@ mod keys;
 mod nats;
 mod reach;
 mod retired;
+mod roles;
 mod tls;
 
 use std::{
@@ -34,6 +35,7 @@ pub use key_rings::{Ids, SecretKey, Secrets};
 pub use keys::{KEYS, schema};
 pub use nats::Nats;
 pub use reach::{Network, NetworkRules, Triggers};
+pub use roles::{ServerRoles, UnknownRole};
 pub use telemetry::config::Environment;
 pub use tls::{CertificateFiles, OtlpTls, Tls};
 
@@ -77,6 +79,7 @@ pub const FLAGS: &[&str] = &[
     "QUALITYTRACE_REPORT",
     "QUALITYTRACE_RETRIES",
     "QUALITYTRACE_REVISION",
+    "QUALITYTRACE_ROLES",
     "QUALITYTRACE_RULES",
     "QUALITYTRACE_RUN",
     "QUALITYTRACE_SECRET",
@@ -114,6 +117,8 @@ pub struct Config {
     pub postgres: Postgres,
     /// The exporters of the server's own telemetry.
     pub telemetry: TelemetryConfig,
+    /// The parts of a server that this process runs.
+    pub roles: ServerRoles,
     /// The addresses to listen on.
     pub listen: Listen,
     /// The URL by which browsers reach the server.
@@ -212,7 +217,7 @@ impl TelemetryConfig {
     }
 }
 
-/// The addresses that the server listens on.
+/// The addresses that the server listens on; of a running server, a port that it does not open is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listen {
     /// The API.
@@ -223,6 +228,17 @@ pub struct Listen {
     pub otlp_http: SocketAddr,
     /// A listener for probes alone, in addition to the API.
     pub probes: Option<SocketAddr>,
+}
+
+impl Listen {
+    /// Returns the addresses that these roles open; a port that none of them opens is 0.
+    pub(crate) fn opened_by(mut self, roles: ServerRoles) -> Self {
+        if !roles.ingest {
+            self.otlp_grpc.set_port(0);
+            self.otlp_http.set_port(0);
+        }
+        self
+    }
 }
 
 /// The log on stderr.
@@ -307,6 +323,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
     let config = Config {
         postgres,
         telemetry,
+        roles: roles::read(&mut server),
         listen,
         public_url: server.take("publicUrl").and_then(|item| public_url(&item)),
         trusted_proxies: reach::proxies(&server.list("trustedProxies").unwrap_or_default()),

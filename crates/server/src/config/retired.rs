@@ -33,7 +33,7 @@ const RETIRED: &[(&str, Fate)] = &[
     ("testPipelines.triggerExecute.enabled", Only(ALWAYS, NO_AGENT)),
     ("testPipelines.traceFetch.enabled", Only(ALWAYS, NO_AGENT)),
     ("dataStorePipelines.testConnection.enabled", Only(ALWAYS, NO_AGENT)),
-    ("otlpServer.enabled", Only(ALWAYS, "spans of runs come by OTLP, so its ports are always open; choose where with `server.otlpGrpcPort` and `server.otlpHttpPort`")),
+    ("otlpServer.enabled", Only(ALWAYS, "spans of runs come by OTLP, so its ports are open unless `server.roles` leaves out `ingest`; choose where with `server.otlpGrpcPort` and `server.otlpHttpPort`")),
     ("server.telemetry.dataStore", Idle("Tracetest did not read it either")),
     ("experimentalFeatures", Idle("it was for the pages of Tracetest")),
     ("analytics", Idle("this server sends nothing about its use to anyone")),

@@ -21,11 +21,16 @@ pub(crate) type ProcessId = [u8; 16];
 /// A request to all servers.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
-pub(crate) enum InterestRequest {
+pub(crate) enum PeerMessage {
     /// A run waits for this trace from now on.
     Announce(TraceMessage),
     /// Whether the server has known of the trace since before it accepted spans.
     Check(TraceMessage),
+    /// What its receiver has seen of senders that reach a project.
+    Seen {
+        /// The project.
+        project: Project,
+    },
 }
 
 /// A trace in a message.
@@ -70,7 +75,7 @@ pub(super) async fn announce(
     awaited: &AwaitedTrace,
     to: HashSet<ProcessId>,
 ) -> HashSet<ProcessId> {
-    gather(bus, &InterestRequest::Announce(TraceMessage::of(awaited)), to).await
+    gather(bus, &PeerMessage::Announce(TraceMessage::of(awaited)), to).await
 }
 
 /// Returns those of these servers that have known of a trace since before they accepted spans.
@@ -79,12 +84,12 @@ pub(super) async fn check(
     awaited: &AwaitedTrace,
     of: HashSet<ProcessId>,
 ) -> HashSet<ProcessId> {
-    gather(bus, &InterestRequest::Check(TraceMessage::of(awaited)), of).await
+    gather(bus, &PeerMessage::Check(TraceMessage::of(awaited)), of).await
 }
 
 async fn gather(
     bus: &SpanBus,
-    request: &InterestRequest,
+    request: &PeerMessage,
     of: HashSet<ProcessId>,
 ) -> HashSet<ProcessId> {
     if of.is_empty() {

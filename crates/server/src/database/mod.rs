@@ -6,6 +6,7 @@ pub(crate) mod keys;
 pub(crate) mod maintenance;
 pub(crate) mod peers;
 pub(crate) mod provision;
+pub(crate) mod receiver_reports;
 
 use db::{Connect, Db, DbError, SecretKeys};
 use model::World;

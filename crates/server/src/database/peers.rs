@@ -20,7 +20,8 @@ use std::{
 
 use bus::STREAM_SLOTS;
 use db::{AwaitedTrace, BusMember, Db, DbError, Entry, KeyConflict, NewServer, OtherServer, Side};
-use model::{BusSlot, Key, Progress, World};
+use drivers::receiver::ReceiverSnapshot;
+use model::{BusSlot, Key, Progress, Project, World};
 use ring::digest;
 use tokio::{
     task::JoinSet,
@@ -28,9 +29,11 @@ use tokio::{
 };
 
 use crate::{
+    config::ServerRoles,
     database::{
-        announcements::{self, ProcessId},
+        announcements::{self, PeerMessage, ProcessId},
         identity::{Identity, hex},
+        receiver_reports,
     },
     span_bus::SpanBus,
 };
@@ -52,8 +55,6 @@ const BUS_SERVERS_MAX: u32 = 65_536;
 /// How far the database's clock and our own may diverge over the time of a run: a second, and a hundredth of the time.
 const SLACK: Duration = Duration::from_secs(1);
 const SLACK_PART: u32 = 100;
-/// The roles of every server in its row.
-const ROLES: [&str; 3] = ["api", "ingest", "worker"];
 /// The number of bytes of a key's hash in its fingerprint.
 const FINGERPRINT_BYTES: usize = 8;
 
@@ -64,6 +65,7 @@ pub(crate) struct Peers(Arc<PeerState>);
 #[derive(Debug)]
 struct PeerState {
     process: ProcessId,
+    roles: ServerRoles,
     world: World,
     host: String,
     /// The address of its API, which is part of its display name.
@@ -77,6 +79,8 @@ struct PeerState {
     shared: tokio::sync::Mutex<Option<String>>,
     /// The rows of the others at the last read. A caller waits for the read that is in progress.
     read: tokio::sync::Mutex<Option<PeerRows>>,
+    /// How many other servers received spans when that was last read.
+    ingests: tokio::sync::Mutex<Option<(Instant, usize)>>,
 }
 
 /// The row of this server.
@@ -107,10 +111,16 @@ pub(crate) struct Announcement {
 }
 
 impl Peers {
-    pub(crate) fn new(identity: Identity, bus: (Arc<SpanBus>, u16), world: World) -> Self {
+    pub(crate) fn new(
+        identity: Identity,
+        bus: (Arc<SpanBus>, u16),
+        roles: ServerRoles,
+        world: World,
+    ) -> Self {
         let Identity { id, host } = identity;
         Self(Arc::new(PeerState {
             process: world.random(),
+            roles,
             world,
             host,
             api: OnceLock::new(),
@@ -119,6 +129,7 @@ impl Peers {
             bus,
             shared: tokio::sync::Mutex::default(),
             read: tokio::sync::Mutex::default(),
+            ingests: tokio::sync::Mutex::default(),
         }))
     }
 
@@ -141,14 +152,18 @@ impl Peers {
             // Known when the row is written.
             bus: None,
             slot: before,
-            slots: (streams.saturating_mul(STREAM_SLOTS), STREAM_SLOTS),
+            slots: self
+                .0
+                .roles
+                .worker
+                .then(|| (streams.saturating_mul(STREAM_SLOTS), STREAM_SLOTS)),
         });
         let known: Vec<_> = keys.iter().map(fingerprint).collect();
         let row = NewServer {
             id: self.place().id,
             process: self.0.process,
             name: self.name(),
-            roles: ROLES.map(str::to_owned).to_vec(),
+            roles: self.0.roles.names(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
             minting_key: known.first().cloned().unwrap_or_default(),
             known_keys: known,
@@ -305,6 +320,48 @@ impl Peers {
         Ok(Announcement { awaited, confirmed })
     }
 
+    /// Adds what the receivers of all servers on this bus have seen to what this server has.
+    pub(crate) async fn seen(
+        &self,
+        db: &Db,
+        project: &Project,
+        own: ReceiverSnapshot,
+    ) -> ReceiverSnapshot {
+        let (bus, _) = &self.0.bus;
+        if !bus.is_shared() {
+            return own;
+        }
+        let others = self.ingests(db).await;
+        let message = PeerMessage::Seen { project: project.clone() };
+        let message = serde_json::to_vec(&message).unwrap_or_default();
+        let is_enough = |answers: &[Vec<u8>]| receiver_reports::have_answered(answers, others);
+        let answers = bus.gather(&message, receiver_reports::ANSWER_MAX, is_enough).await;
+        let is_own_one = self.0.roles.ingest;
+        receiver_reports::merged(own, &answers, (others + usize::from(is_own_one), is_own_one))
+    }
+
+    /// Returns the number of other servers on this bus that receive spans, as it was some seconds ago.
+    async fn ingests(&self, db: &Db) -> usize {
+        let mut ingests = self.0.ingests.lock().await;
+        if let Some((at, number)) = *ingests
+            && at.elapsed() < HEARTBEAT
+        {
+            return number;
+        }
+        let own = self.0.bus.0.identity();
+        let others = db.other_servers(self.0.process, None, BUS_SERVERS_MAX).await;
+        let others = others.unwrap_or_default();
+        let are_there = others.iter().filter(|it| it.gone_for.is_zero() && it.bus == own);
+        let number = are_there.count();
+        *ingests = Some((Instant::now(), number));
+        number
+    }
+
+    /// Whether this server receives spans.
+    pub(crate) fn receives(&self) -> bool {
+        self.0.roles.ingest
+    }
+
     /// Returns the identity of this process.
     pub(crate) fn process(&self) -> ProcessId {
         self.0.process
@@ -355,7 +412,7 @@ impl Peers {
     #[cfg(test)]
     pub(crate) fn counted(counts_for: Duration, bus: Arc<SpanBus>, world: World) -> Self {
         let identity = Identity { id: [0; 16], host: "a".to_owned() };
-        let peers = Self::new(identity, (bus, 0), world);
+        let peers = Self::new(identity, (bus, 0), ServerRoles::default(), world);
         peers.place().counted_until = Some(Instant::now() + counts_for);
         peers
     }

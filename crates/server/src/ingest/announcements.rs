@@ -1,16 +1,18 @@
-//! Answers the workers of other servers that announce traces with external ids.
+//! Answers the workers of other servers: they announce traces with external ids, and request what the receiver has seen.
 
 use std::{sync::Arc, time::Duration};
 
 use bus::PeerRequest;
+use drivers::receiver::ReceiverStats;
 use tokio::time::sleep;
 use tokio_util::sync::CancellationToken;
 
 use super::interests::Interests;
 use crate::{
     database::{
-        announcements::{InterestAnswer, InterestRequest},
+        announcements::{InterestAnswer, PeerMessage},
         peers::Peers,
+        receiver_reports::ReceiverReport,
     },
     span_bus::SpanBus,
 };
@@ -21,6 +23,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// Answers until the server stops.
 pub(crate) async fn answer(
     (interests, peers, bus): (Interests, Peers, Arc<SpanBus>),
+    stats: ReceiverStats,
     stop: CancellationToken,
 ) {
     let answering = async {
@@ -32,7 +35,7 @@ pub(crate) async fn answer(
         };
         loop {
             let request = requests.next().await;
-            if let Some(answer) = answer_to(&request, &interests, &peers) {
+            if let Some(answer) = answer_to(&request, &interests, (&peers, &stats)) {
                 request.answer(&answer).await;
             }
         }
@@ -44,10 +47,18 @@ pub(crate) async fn answer(
 }
 
 /// Returns the answer; none to what a later version requests.
-fn answer_to(request: &PeerRequest, interests: &Interests, peers: &Peers) -> Option<Vec<u8>> {
+fn answer_to(
+    request: &PeerRequest,
+    interests: &Interests,
+    (peers, stats): (&Peers, &ReceiverStats),
+) -> Option<Vec<u8>> {
     let is_known = match serde_json::from_slice(&request.body).ok()? {
-        InterestRequest::Announce(trace) => interests.announced(trace.awaited()?),
-        InterestRequest::Check(trace) => interests.is_known_from_start(&trace.awaited()?),
+        PeerMessage::Announce(trace) => interests.announced(trace.awaited()?),
+        PeerMessage::Check(trace) => interests.is_known_from_start(&trace.awaited()?),
+        PeerMessage::Seen { project } => {
+            let report = ReceiverReport::new(peers.process(), &stats.seen(&project));
+            return serde_json::to_vec(&report).ok().filter(|_| peers.receives());
+        }
     };
     serde_json::to_vec(&InterestAnswer::new(peers.process(), is_known)).ok()
 }

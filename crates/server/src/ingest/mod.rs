@@ -65,13 +65,21 @@ impl Settings {
     pub(crate) fn of(config: &Config) -> Self {
         Self {
             // Both ports accept both protocols; there are two for senders that expect OTLP's default ports.
-            addresses: vec![config.listen.otlp_grpc, config.listen.otlp_http],
+            addresses: match config.roles.ingest {
+                true => vec![config.listen.otlp_grpc, config.listen.otlp_http],
+                false => Vec::new(),
+            },
             tls: config.tls.otlp.clone(),
             directory: config.data_directory.join("spans"),
             limits: config.limits,
             keys: config.secrets.keys.iter().map(|key| *key.expose()).collect(),
             nats: config.nats.clone(),
         }
+    }
+
+    /// Returns the number of streams of a shared bus; zero if there is none.
+    pub(crate) fn streams(&self) -> u16 {
+        self.nats.as_ref().map_or(0, |nats| nats.limits.streams)
     }
 
     /// Opens the bus, and returns it with the identity of the server.

@@ -360,8 +360,9 @@ impl Ports for WorkerPorts<'_> {
         }
     }
 
-    fn seen(&self) -> Option<ReceiverSnapshot> {
-        Some(self.worker.witness.seen(&self.project))
+    async fn seen(&self) -> Option<ReceiverSnapshot> {
+        let Worker { db, peers, witness, .. } = self.worker;
+        Some(peers.seen(db, &self.project, witness.seen(&self.project)).await)
     }
 
     async fn attempted(&self, attempt: &Attempt) -> Result<(), LeaseLost> {
