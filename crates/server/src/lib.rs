@@ -58,7 +58,7 @@ pub use start_error::StartError;
 use access::{Access, proxies::TrustedProxies};
 use config::{Config, Mode, ServerRoles};
 use database::peers::Peers;
-use http::tls::TlsAcceptor;
+use http::{backlog::Backlog, tls::TlsAcceptor};
 use ingest::interests::Interests;
 use span_bus::SpanBus;
 use startup::DbStartup;
@@ -104,14 +104,12 @@ pub async fn start(
     let (access, proxies, gate) = access(&config, &calm_db, world);
     let Config { telemetry: exporters, roles, listen, workers, ids, retention, limits, .. } =
         config;
-    // The external trace ids that runs wait for.
-    let interests = Interests::default();
     // Ingest: from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this server.
     let (bus, identity) = spans.open_bus(world).await?;
     let bus = Arc::new(bus);
     let peers = Peers::new(identity, (Arc::clone(&bus), spans.streams()), roles, world);
     // The database: migrated, with the key with which all replicas mint trace ids.
-    let seen = (interests.clone(), peers.clone(), Arc::clone(&bus));
+    let seen = (Interests::default(), peers.clone(), Arc::clone(&bus));
     let opening =
         DbStartup::new(db.clone(), ids.keys, seen.clone(), world).with(provided, retention);
     let ingest = opening.ingest();
@@ -141,10 +139,11 @@ pub async fn start(
         pool: pool.clone(),
         stores: Arc::clone(&stores),
         otlp,
+        backlog: Backlog::watch(&mut tasks, calm_db.clone(), limits.queued_runs_max, stop.clone()),
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),
     };
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
-    keep_ingest(&mut tasks, (seen, receiver.witness()), &calm_db, &stop);
+    keep_ingest(&mut tasks, (seen.clone(), receiver.witness()), &calm_db, &stop);
     tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
     answer(&mut tasks, (listeners, roles), (tls, proxies), app, &stop);
     // The workers, once the database is open.
@@ -156,7 +155,7 @@ pub async fn start(
         calm: runtime::Handle::current(),
         bus,
         keys: opening.keys(),
-        interests,
+        interests: seen.0,
         peers: peers.clone(),
         pool,
         witness: receiver.witness(),

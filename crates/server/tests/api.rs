@@ -41,7 +41,10 @@ fn configuration(database: &Database) -> Result<Config> {
 }
 
 async fn start(database: &Database) -> Result<Handle> {
-    let mut config = configuration(database)?;
+    start_with(configuration(database)?).await
+}
+
+async fn start_with(mut config: Config) -> Result<Handle> {
     let any: SocketAddr = "127.0.0.1:0".parse()?;
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: Some(any) };
     config.data_directory = env!("CARGO_TARGET_TMPDIR").into();
@@ -62,6 +65,50 @@ spec:
     - selector: span[name=\"Qualitytrace trigger\"]
       assertions: ['attr:tracetest.response.status = 200']
 ";
+
+/// A queue without a worker fills: a project gets half of it, and a refusal has a time.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_queue_refuses_new_runs_with_a_time() -> Result<()> {
+    let database = Database::create("full_queue").await?;
+    let mut config = configuration(&database)?;
+    config.roles = "api".parse()?;
+    config.limits.queued_runs_max = 5;
+    let server = start_with(config).await?;
+    let base = format!("http://{}/api/v1", server.addresses().http);
+    let client = Client::builder().no_proxy().build()?;
+    let starting = async |project: &str| {
+        let url = format!("{base}/tests/nobody/runs?project={project}");
+        anyhow::Ok(client.post(url).send().await?)
+    };
+    for project in ["alpha", "beta", "gamma"] {
+        let applied = client.put(format!("{base}/tests?project={project}")).body(TEST).send();
+        assert!(applied.await?.status().is_success());
+    }
+    let expected = [("alpha", 3, "of the project `alpha`"), ("beta", 2, "5 runs wait")];
+    for (project, runs, reason) in expected {
+        for _ in 0..runs {
+            assert_eq!(starting(project).await?.status(), 202, "{project}");
+        }
+        let refused = starting(project).await?;
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()["retry-after"]),
+            (429, &"5".parse()?)
+        );
+        let problem: Value = serde_json::from_str(&refused.text().await?)?;
+        assert_eq!(problem["code"], "overloaded", "{problem}");
+        assert!(problem["detail"].as_str().is_some_and(|it| it.contains(reason)), "{problem}");
+    }
+    // What the database shows decides, whichever server accepted them.
+    database.count("with gone as (delete from open_runs where project = 'beta' returning 1) select count(*) from gone").await?;
+    let began = tokio::time::Instant::now();
+    while starting("gamma").await?.status() == 429 {
+        assert!(began.elapsed().as_secs() < 20, "there is room again");
+        // The server reads the database every two seconds.
+        tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    }
+    assert!(server.shutdown().await.is_delivered());
+    database.remove().await
+}
 
 /// Refused requests: method, path, body, status, and a part of the detail.
 const REFUSALS: &[(&str, &str, &str, u16, &str)] = &[

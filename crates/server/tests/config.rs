@@ -111,6 +111,7 @@ server.limits.requestsPerSecond=5
 server.limits.projectRequestsPerSecond=9
 server.stores.networks.allow=private
 server.stores.networks.deny=10.9.0.0/16
+server.limits.queuedRuns=8
 server.limits.traceBytes=3MiB
 server.limits.spansPerTrace=6
 workers.runs=7

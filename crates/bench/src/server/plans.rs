@@ -83,6 +83,7 @@ const CASES: &[(&str, &str)] = &[
     ("update open_runs set stop_at_ns = $3 where project", "'shop', {open}, 1"),
     // Queries of the server itself.
     ("min(accepted_at_ns) as oldest from open_runs", ""),
+    ("from open_runs where epoch = 0 group by project", ""),
     (") as attempted where bus_slot is not null or not $2 order by id", "100, false"),
     ("update suite_runs set epoch = epoch + 1", "'worker', 10, 8"),
     ("with suite as ( update suite_runs set stop_at_ns", "'shop', {suite}, 1"),

@@ -160,6 +160,7 @@ pub(super) async fn start(
     Document(body): Document,
 ) -> Result<Response, Problem> {
     pressed(&app)?;
+    app.backlog.has_room(&project)?;
     let start = Start::read(&body)?;
     let key = idempotency_key(&headers, format!("start {test} {body}"))?;
     let accepted_at = app.world.now();
@@ -182,6 +183,7 @@ pub(super) async fn start(
             return answered(&app, context, (&new.project, run)).await;
         }
     };
+    app.backlog.add(&new.project);
     events::run_accepted(new.id, &new.project, &new.test);
     app.watch.hint(context, &*app.bus, subjects::runs_waiting());
     if is_planted(Plant::HintTwice) {

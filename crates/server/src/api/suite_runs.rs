@@ -105,6 +105,7 @@ async fn start(
     Document(body): Document,
 ) -> Result<Response, Problem> {
     pressed(&app)?;
+    app.backlog.has_room(&project)?;
     let start = Start::read(&body)?;
     let key = idempotency_key(&headers, format!("start suite {suite} {body}"))?;
     let found = app.db.document(&project, DocumentKind::TestSuite, &suite, None);

@@ -42,6 +42,8 @@ pub struct Limits {
     pub requests_per_second_max: u32,
     /// The maximum number of requests a second of all callers of one project.
     pub project_requests_per_second_max: u32,
+    /// The maximum number of queued runs, of all servers.
+    pub queued_runs_max: u32,
     /// The maximum number of OTLP bytes of a run's trace.
     pub trace_bytes_max: usize,
     /// The maximum number of spans of a run's trace.
@@ -79,6 +81,7 @@ impl Default for Limits {
             body_bytes_max: 1 << 20,
             requests_per_second_max: 200,
             project_requests_per_second_max: 400,
+            queued_runs_max: 100_000,
             trace_bytes_max: 64 << 20,
             trace_spans_max: 1_000_000,
         }
@@ -133,6 +136,7 @@ pub(super) fn limits(mut fields: Fields<'_>) -> Limits {
     let trace_bytes_max = size("traceBytes", TRACE, default.trace_bytes_max);
     let requests = fields.integer("requestsPerSecond", 1..=1_000_000);
     let project_requests = fields.integer("projectRequestsPerSecond", 1..=1_000_000);
+    let queued = fields.integer("queuedRuns", 1..=10_000_000);
     let spans = fields.integer("spansPerTrace", 1..=10_000_000);
     fields.finish();
     Limits {
@@ -141,6 +145,7 @@ pub(super) fn limits(mut fields: Fields<'_>) -> Limits {
         requests_per_second_max: requests.unwrap_or(default.requests_per_second_max),
         project_requests_per_second_max: project_requests
             .unwrap_or(default.project_requests_per_second_max),
+        queued_runs_max: queued.unwrap_or(default.queued_runs_max),
         trace_spans_max: spans.unwrap_or(default.trace_spans_max),
     }
 }

@@ -49,6 +49,7 @@ pub const KEYS: &[Key] = &[
     Key::new("server.limits.bodyBytes", Kind::Size, "1MiB", "Bytes of a request's body."),
     Key::new("server.limits.requestsPerSecond", Kind::Integer { min: 1, max: 1_000_000 }, "200", "Requests a second of one caller."),
     Key::new("server.limits.projectRequestsPerSecond", Kind::Integer { min: 1, max: 1_000_000 }, "400", "Requests a second of all callers of one project."),
+    Key::new("server.limits.queuedRuns", Kind::Integer { min: 1, max: 10_000_000 }, "100000", "Runs that wait for a worker, of all servers; half of them of one project. Further ones are refused with a time to retry."),
     Key::new("server.limits.traceBytes", Kind::Size, "64MiB", "Bytes of OTLP that a run's trace is made of."),
     Key::new("server.limits.spansPerTrace", Kind::Integer { min: 1, max: 10_000_000 }, "1000000", "Spans of a run's trace."),
     Key::new("workers.runs", Kind::Integer { min: 1, max: 10_000 }, "64", "Runs in flight at the most."),

@@ -8,7 +8,7 @@ use model::{Project, World};
 use runner::Pool;
 use url::Url;
 
-use super::liveness::Liveness;
+use super::{backlog::Backlog, liveness::Liveness};
 use crate::{
     access::{Access, proxies::Origin},
     live::followers::Followers,
@@ -32,6 +32,8 @@ pub(crate) struct App {
     pub(crate) opening: DbStartup,
     /// Authenticates callers.
     pub(crate) access: Arc<Access>,
+    /// The runs that wait for a worker.
+    pub(crate) backlog: Arc<Backlog>,
     /// Reports whether the server makes progress.
     pub(crate) liveness: Liveness,
     /// Whether this server terminates TLS itself.

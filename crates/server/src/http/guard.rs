@@ -295,12 +295,11 @@ fn unknown(detail: &str) -> Response {
 }
 
 fn slower(what: &str, wait: Duration) -> Response {
-    let mut response = Problem::new(Fault::Overloaded, format!("{what}: wait a moment"))
-        .with_code(ProblemCode::RateLimited)
-        .into_response();
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(seconds.max(1)));
-    response
+    Problem::new(Fault::Overloaded, format!("{what}: wait a moment"))
+        .with_code(ProblemCode::RateLimited)
+        .with_retry(seconds.max(1))
+        .into_response()
 }
 
 /// Returns why a request is refused when authentication is off. A page of this server may send requests: its `Origin` is the

@@ -1,6 +1,7 @@
 //! The edge for HTTP: listeners, TLS, what a request may carry, which caller may send it, and the one form of errors.
 
 pub(crate) mod app;
+pub(crate) mod backlog;
 pub(crate) mod code;
 pub(crate) mod extract;
 pub(crate) mod guard;

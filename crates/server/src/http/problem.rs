@@ -25,6 +25,8 @@ pub(crate) struct Problem {
     code: Option<ProblemCode>,
     detail: String,
     diagnostics: Vec<DocumentDiagnostic>,
+    /// When a caller may retry, if that may help, in seconds.
+    retry_s: u64,
 }
 
 /// An error, a warning or a note about a document.
@@ -68,6 +70,7 @@ impl Problem {
             code: None,
             detail: token::hide(detail.into()),
             diagnostics: Vec::new(),
+            retry_s: 1,
         }
     }
 
@@ -91,6 +94,11 @@ impl Problem {
     /// Returns the same problem with a status that is more specific than its fault.
     pub(crate) fn with_status(self, status: StatusCode) -> Self {
         Self { status, ..self }
+    }
+
+    /// Returns the same problem with another time in seconds after which a caller may retry.
+    pub(crate) fn with_retry(self, retry_s: u64) -> Self {
+        Self { retry_s, ..self }
     }
 
     /// Returns the same problem with a code that is more specific than its status.
@@ -129,7 +137,9 @@ impl IntoResponse for Problem {
         // The span of the request reads it.
         response.extensions_mut().insert(self.fault);
         if self.fault.is_transient() {
-            response.headers_mut().insert(header::RETRY_AFTER, axum::http::HeaderValue::from(1));
+            response
+                .headers_mut()
+                .insert(header::RETRY_AFTER, axum::http::HeaderValue::from(self.retry_s));
         }
         response
     }
