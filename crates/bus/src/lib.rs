@@ -213,6 +213,18 @@ pub enum PublishError {
 }
 
 impl Doubt {
+    /// Returns a short name of its kind.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::NotListened => "notListened",
+            Self::Lost(_) => "lost",
+            Self::MarkerLate(_) => "markerLate",
+            Self::MarkerRefused(_) => "markerRefused",
+            Self::StreamReplaced => "streamReplaced",
+            Self::LeaderChanged => "leaderChanged",
+        }
+    }
+
     /// Whether no later proof removes the doubt.
     pub fn is_lasting(&self) -> bool {
         match self {

@@ -143,8 +143,7 @@ pub async fn start(
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),
     };
     tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
-    keep_ingest(&mut tasks, (seen.clone(), receiver.witness()), &calm_db, &stop);
-    tasks.spawn(watch.telemetry.watch(receiver.witness(), calm_db.clone(), world, stop.clone()));
+    keep_ingest(&mut tasks, (seen.clone(), receiver.witness()), (&calm_db, &watch), &stop);
     answer(&mut tasks, (listeners, roles), (tls, proxies), app, &stop);
     // The workers, once the database is open.
     let worker = Worker {
@@ -171,13 +170,15 @@ pub async fn start(
     Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, keeping, dbs })
 }
 
-/// Maintains what ingest knows: the bus, and the external trace ids that runs wait for.
+/// Maintains what ingest knows: the bus, the external trace ids that runs wait for, and the metrics of both.
 fn keep_ingest(
     tasks: &mut JoinSet<()>,
     ((interests, peers, bus), stats): ((Interests, Peers, Arc<SpanBus>), ReceiverStats),
-    db: &Db,
+    (db, watch): (&Db, &Watch),
     stop: &CancellationToken,
 ) {
+    let observed = (stats.clone(), Arc::clone(&bus));
+    tasks.spawn(watch.telemetry.watch(observed, db.clone(), watch.world, stop.clone()));
     tasks.spawn(span_bus::watch(Arc::clone(&bus), stop.clone()));
     tasks.spawn(interests.clone().keep(db.clone(), bus.is_shared(), stop.clone()));
     tasks.spawn(ingest::announcements::answer((interests, peers, bus), stats, stop.clone()));

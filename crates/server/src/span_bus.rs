@@ -17,6 +17,9 @@ const PURPOSE: &[u8] = b"qualitytrace spans in NATS";
 /// How often the state of a shared bus is checked.
 const WATCH: Duration = Duration::from_secs(1);
 
+/// The number of messages that a server may not have read and still be ready: many times what it reads in a second.
+const LAG_MAX: u64 = 100_000;
+
 /// The bus of a server.
 #[derive(Debug)]
 pub(crate) enum SpanBus {
@@ -42,6 +45,12 @@ impl SpanBus {
         let first = keys.next().unwrap_or_default();
         let keys = SealKeys::new(first, keys.collect(), world.random());
         nats.join(NatsMember { slot, keys }).await;
+        if !nats.is_synced() {
+            tracing::warn!(
+                "`nats.synced` is not set: where a node of NATS fails, runs conclude nothing from absence, because it may lose what it \
+                 has acknowledged; set `sync_interval: always` in NATS, and `nats.synced: true` here"
+            );
+        }
     }
 
     /// Whether this server has taken part in its bus.
@@ -102,6 +111,14 @@ impl SpanBus {
         }
     }
 
+    /// Returns the number of messages that this server has not read; none on a bus that is not shared.
+    pub(crate) fn lag(&self) -> Option<u64> {
+        match self {
+            Self::Local(_) => None,
+            Self::Shared(nats) => Some(nats.lag()),
+        }
+    }
+
     /// Returns why it takes no spans now; none if it does.
     pub(crate) fn broken(&self) -> Option<String> {
         match self {
@@ -110,9 +127,13 @@ impl SpanBus {
                 local.try_journal();
                 Some(format!("the journal of spans cannot be written: {error}"))
             }
-            Self::Shared(nats) => {
-                (!nats.is_open()).then(|| "NATS cannot be reached, or delivers no spans".to_owned())
-            }
+            Self::Shared(nats) => match nats.lag() {
+                _ if !nats.is_open() => {
+                    Some("NATS cannot be reached, or delivers no spans".to_owned())
+                }
+                0..=LAG_MAX => None,
+                lag => Some(format!("{lag} messages in NATS wait to be read by this server")),
+            },
         }
     }
 }

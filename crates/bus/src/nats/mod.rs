@@ -257,6 +257,17 @@ impl Nats {
         membership.is_some_and(|it| it.is_delivered() && it.publisher.connection.is_connected())
     }
 
+    /// Returns the number of messages to this process's slot that it has not read.
+    pub fn lag(&self) -> u64 {
+        let own = self.membership.get().and_then(|it| it.own.as_ref());
+        own.map(StreamReader::lag).unwrap_or_default()
+    }
+
+    /// Whether NATS writes to disk before it acknowledges.
+    pub fn is_synced(&self) -> bool {
+        self.options.is_synced
+    }
+
     /// Whether the process takes part.
     pub fn has_joined(&self) -> bool {
         self.membership.get().is_some()

@@ -9,7 +9,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -72,6 +72,7 @@ pub(super) struct StreamReader {
     era: Arc<Mutex<Era>>,
     state: Arc<Mutex<Option<String>>>,
     is_open: Arc<AtomicBool>,
+    lag: Arc<AtomicU64>,
 }
 
 /// The task of a reader.
@@ -86,6 +87,7 @@ pub(super) struct ReaderTask {
     era: Arc<Mutex<Era>>,
     state: Arc<Mutex<Option<String>>>,
     is_open: Arc<AtomicBool>,
+    lag: Arc<AtomicU64>,
     requests: mpsc::Receiver<Reply>,
     /// Those who wait for the next marker.
     waiting: Vec<Reply>,
@@ -123,7 +125,7 @@ impl StreamReader {
         let (proofs, requests) = mpsc::channel(PROOFS_MAX);
         let (ready, is_ready) = oneshot::channel();
         let era = Arc::new(Mutex::new(Era::default()));
-        let (state, is_open) = (Arc::default(), Arc::default());
+        let (state, is_open, lag) = (Arc::default(), Arc::default(), Arc::default());
         let task = ReaderTask {
             scope,
             connection: Arc::clone(connection),
@@ -134,6 +136,7 @@ impl StreamReader {
             era: Arc::clone(&era),
             state: Arc::clone(&state),
             is_open: Arc::clone(&is_open),
+            lag: Arc::clone(&lag),
             spans,
             requests,
             waiting: Vec::new(),
@@ -142,7 +145,7 @@ impl StreamReader {
             ready: Some(ready),
             is_begun: false,
         };
-        (Self { proofs, era, state, is_open }, task, is_ready)
+        (Self { proofs, era, state, is_open, lag }, task, is_ready)
     }
 
     /// Waits until all messages have been read that were stored before the call.
@@ -159,6 +162,11 @@ impl StreamReader {
     /// Whether NATS delivers messages, or reports that there are none.
     pub(super) fn is_open(&self) -> bool {
         self.is_open.load(Ordering::Relaxed)
+    }
+
+    /// Returns the number of messages that were not read when the last one was delivered.
+    pub(super) fn lag(&self) -> u64 {
+        self.lag.load(Ordering::Relaxed)
     }
 
     /// Returns the state of the stream, as it was seen last.
@@ -299,6 +307,7 @@ impl ReaderTask {
     /// Takes a message; returns false if the consumer has to be opened anew.
     async fn take(&mut self, message: &Message) -> bool {
         let Ok(info) = message.info() else { return false };
+        self.lag.store(info.pending, Ordering::Relaxed);
         match self.cursor.deliver(info.stream_sequence, info.consumer_sequence) {
             Delivery::Next => {}
             Delivery::Again => return true,

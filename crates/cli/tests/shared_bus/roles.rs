@@ -50,6 +50,14 @@ async fn each_role_may_run_in_a_process_of_its_own() -> Result<()> {
         assert_eq!(verdicts, expected, "{run:#}");
         assert_eq!(run["outcome"]["settlement"]["unsettled"], json!([]), "{run:#}");
     }
+    let mut metrics = String::new();
+    for member in [&worker, &other_worker] {
+        metrics += &reqwest::get(format!("{}/metrics", member.server.api)).await?.text().await?;
+    }
+    let proofs = "qualitytrace_bus_proof=\"proved\"";
+    for name in [proofs, "qualitytrace_bus_lag", "qualitytrace_lease_duration_seconds_count"] {
+        assert!(metrics.contains(name), "{name}: {metrics}");
+    }
     // A worker has no receiver: the diagnosis of a silent system is by what all others have seen.
     let silent = Target::start(None).await?;
     apply(&api, &silent, 400).await?;

@@ -37,6 +37,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{
     config,
+    span_bus::SpanBus,
     telemetry::{
         catalogue::{SCOPE, attribute, event},
         events::{self, EventQueue, LogEvent},
@@ -171,13 +172,14 @@ impl Telemetry {
     /// Updates the metrics of ingest and of the queue, until the server stops. Runs on threads with suppressed telemetry.
     pub(crate) fn watch(
         &self,
-        witness: ReceiverStats,
+        (witness, bus): (ReceiverStats, Arc<SpanBus>),
         db: Db,
         world: World,
         stop: CancellationToken,
     ) -> impl Future<Output = ()> + use<> {
         let waiting = RunQueue::default();
         self.metrics.show_ingest(witness);
+        self.metrics.show_lag(move || bus.lag());
         self.metrics.show_waiting(&waiting);
         async move {
             while stop.run_until_cancelled(sleep(WAITING_POLL)).await.is_some() {

@@ -33,6 +33,8 @@ pub(crate) struct OwnMetrics {
     runs: Counter<u64>,
     run: Histogram<f64>,
     queue: Histogram<f64>,
+    lease: Histogram<f64>,
+    proof: Histogram<f64>,
     settle: Histogram<f64>,
     verdict: Histogram<f64>,
     http: Histogram<f64>,
@@ -66,6 +68,8 @@ impl OwnMetrics {
             runs,
             run: histogram(&catalogue::RUN_DURATION),
             queue: histogram(&catalogue::QUEUE_DURATION),
+            lease: histogram(&catalogue::LEASE_DURATION),
+            proof: histogram(&catalogue::PROOF_DURATION),
             settle: histogram(&catalogue::SETTLE_DURATION),
             verdict: histogram(&catalogue::VERDICT_DELAY),
             http: histogram(&catalogue::HTTP_DURATION),
@@ -118,6 +122,32 @@ impl OwnMetrics {
         ];
         attributes.extend(error.map(|kind| KeyValue::new(attribute::ERROR, kind)));
         self.db.record(took.as_secs_f64(), &attributes);
+    }
+
+    /// Counts a request for runs to the database.
+    pub(crate) fn leased(&self, took: Duration) {
+        self.lease.record(took.as_secs_f64(), &[]);
+    }
+
+    /// Counts a proof that all spans of a run are here; `doubt` is the kind of the reason why not.
+    pub(crate) fn proved(&self, took: Duration, doubt: Option<&'static str>) {
+        let outcome = KeyValue::new(attribute::PROOF, doubt.unwrap_or("proved"));
+        self.proof.record(took.as_secs_f64(), &[outcome]);
+    }
+
+    /// Registers the number of messages on a shared bus that were not read.
+    pub(crate) fn show_lag(&self, lag: impl Fn() -> Option<u64> + Send + Sync + 'static) {
+        let metric = &catalogue::BUS_LAG;
+        self.meter
+            .u64_observable_gauge(metric.name)
+            .with_unit(metric.unit)
+            .with_description(metric.meaning)
+            .with_callback(move |observer| {
+                if let Some(messages) = lag() {
+                    observer.observe(messages, &[]);
+                }
+            })
+            .build();
     }
 
     /// Registers the counts of the receiver for every collection of metrics.

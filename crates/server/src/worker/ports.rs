@@ -6,7 +6,7 @@ use std::{
     time::Duration,
 };
 
-use bus::{Bus, Channel, Signal};
+use bus::{Bus, Channel, Doubt, Signal};
 use db::{AwaitedTrace, BusPlace, Db, DbError, RunLease};
 use drivers::{
     arrivals::Arrivals,
@@ -320,7 +320,13 @@ impl Ports for WorkerPorts<'_> {
             let interest = self.worker.interests.register(AwaitedTrace { project, trace, slot });
             self.listening().interest = Some(interest);
         }
-        let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project);
+        let (is_shared, watch) = (self.worker.bus.is_shared(), self.worker.watch.clone());
+        let note = move |took, doubt: Option<&Doubt>| {
+            if is_shared {
+                watch.telemetry.metrics().proved(took, doubt.map(Doubt::kind));
+            }
+        };
+        let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project, note);
         if let Some((at, bus)) = &self.resumed {
             // Which servers confirmed an external trace was known to its first owner only.
             let state = bus.state.as_deref().filter(|_| channel.trace == trace);

@@ -4,6 +4,7 @@ use std::{
     future::{Future, pending},
     pin::pin,
     sync::Arc,
+    time::Duration,
 };
 
 use bus::{Bus, Channel, Doubt, Next};
@@ -19,12 +20,14 @@ use super::active_runs::RETRY;
 /// The maximum number of batches between the bus and a run; the bus buffers the rest.
 const ARRIVALS_MAX: usize = 16;
 
-/// Subscribes to a channel. Returns the task that passes on its spans, and where they arrive.
-pub(super) fn pump<B: Bus>(
+/// Subscribes to a channel. Returns the task that passes on its spans, and where they arrive. `note` gets the time of each proof, and
+/// the doubt if it failed.
+pub(super) fn pump<B: Bus, N: Fn(Duration, Option<&Doubt>) + Send>(
     bus: &Arc<B>,
     channel: Channel,
     project: &Project,
-) -> (impl Future<Output = ()> + Send + use<B>, Arrivals) {
+    note: N,
+) -> (impl Future<Output = ()> + Send + use<B, N>, Arrivals) {
     let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
     let (demands, demand) = watch::channel(Demand::default());
     let pump = Pump {
@@ -36,6 +39,7 @@ pub(super) fn pump<B: Bus>(
         passed: 0,
         proved: None,
         again: None,
+        note,
     };
     let pump = async move {
         // The end of the run, or of the trace, ends it.
@@ -44,7 +48,7 @@ pub(super) fn pump<B: Bus>(
     (pump, Arrivals::with_proofs(receiver, demands))
 }
 
-struct Pump<B: Bus> {
+struct Pump<B: Bus, N> {
     bus: Arc<B>,
     channel: Channel,
     subscription: B::Subscription,
@@ -56,12 +60,13 @@ struct Pump<B: Bus> {
     proved: Option<Instant>,
     /// The time before which no further proof is tried.
     again: Option<Instant>,
+    note: N,
 }
 
 /// The run receives no more, or the trace was forgotten.
 struct PumpEnd;
 
-impl<B: Bus> Pump<B> {
+impl<B: Bus, N: Fn(Duration, Option<&Doubt>) + Send> Pump<B, N> {
     async fn run(mut self) -> Result<(), PumpEnd> {
         loop {
             let wanted = self.wanted();
@@ -102,6 +107,7 @@ impl<B: Bus> Pump<B> {
                 proved = &mut proof => break proved,
             }
         };
+        (self.note)(began.elapsed(), proved.as_ref().err());
         let batches = match proved {
             Ok(batches) => batches,
             // The run counts losses by itself.
@@ -188,7 +194,7 @@ mod tests {
             keys: SealKeys::new([1; 32], Vec::new(), [2; 16]),
         };
         let bus = Arc::new(Local::open(options, Timestamp::from_nanos(0)).expect("it is there"));
-        let (pump, mut arrivals) = pump(&bus, channel(), &Project::default());
+        let (pump, mut arrivals) = pump(&bus, channel(), &Project::default(), |_, _| ());
         bus.expect(channel());
         // More than the channel to the run holds.
         for _ in 0..50 {

@@ -196,6 +196,7 @@ async fn take(
         // It may be another database by now, such as one from a backup: `RunLeases::default` has no oldest lease.
         Some(RunLeases::default())
     });
+    worker.watch.telemetry.metrics().leased(asked.elapsed());
     queue.note(took.as_ref(), &taking, worker.world);
     let took = took.unwrap_or_default();
     if took.runs.len() >= slots {

@@ -4,8 +4,14 @@
 //! and `docs/telemetry.md` is generated from this. Deliberately absent: how telemetry is exported, and ingest, which is
 //! counted and never traced.
 
+mod metrics;
 mod page;
 
+pub use metrics::METRICS;
+pub(crate) use metrics::{
+    BUS_LAG, DB_DURATION, HTTP_DURATION, INGEST_SPANS, LEASE_DURATION, PROOF_DURATION, QUEUE_AGE,
+    QUEUE_DEPTH, QUEUE_DURATION, RUN_DURATION, RUNS, SETTLE_DURATION, VERDICT_DELAY,
+};
 pub use page::markdown;
 
 use telemetry::plan::Level;
@@ -106,6 +112,7 @@ pub(crate) mod attribute {
     pub(crate) const SETTLE_WAITED: &str = "qualitytrace.settle.waited";
     pub(crate) const SETTLE_SPANS: &str = "qualitytrace.settle.spans";
     pub(crate) const INGEST_OUTCOME: &str = "qualitytrace.ingest.outcome";
+    pub(crate) const PROOF: &str = "qualitytrace.bus.proof";
     pub(crate) const TEST_SUITE: &str = "test.suite.name";
     pub(crate) const TEST_CASE: &str = "test.case.name";
     pub(crate) const TEST_STATUS: &str = "test.case.result.status";
@@ -285,106 +292,6 @@ pub const SPANS: &[Span] = &[
 
 /// The only span that is not of the server itself: the root of each trace under test.
 pub const TRIGGER: &str = "Qualitytrace trigger";
-
-macro_rules! metric {
-    ($name:ident, $text:literal, $instrument:ident, $unit:literal, [$($attribute:expr),*], $meaning:literal) => {
-        pub(crate) const $name: Metric = Metric {
-            name: $text,
-            instrument: Instrument::$instrument,
-            unit: $unit,
-            attributes: &[$($attribute),*],
-            meaning: $meaning,
-        };
-    };
-}
-
-metric!(
-    RUNS,
-    "qualitytrace.runs",
-    Counter,
-    "{run}",
-    [attribute::VERDICT],
-    "Runs that ended, by verdict."
-);
-metric!(
-    RUN_DURATION,
-    "qualitytrace.run.duration",
-    Histogram,
-    "s",
-    [attribute::VERDICT],
-    "From the acceptance of a run to its record, by verdict."
-);
-metric!(
-    QUEUE_DURATION,
-    "qualitytrace.run.queue.duration",
-    Histogram,
-    "s",
-    [],
-    "From the acceptance of a run until a worker took it."
-);
-metric!(
-    SETTLE_DURATION,
-    "qualitytrace.run.settle.duration",
-    Histogram,
-    "s",
-    [attribute::SETTLE_COMPLETE],
-    "From the trigger's answer to the decision whether the trace is complete."
-);
-metric!(
-    VERDICT_DELAY,
-    "qualitytrace.run.verdict.delay",
-    Histogram,
-    "s",
-    [],
-    "From the arrival of the last span to the record of the final verdict, its linger included; only of runs that had spans."
-);
-metric!(
-    QUEUE_DEPTH,
-    "qualitytrace.queue.depth",
-    Gauge,
-    "{run}",
-    [],
-    "Runs that wait for a worker, of all servers on this database."
-);
-metric!(QUEUE_AGE, "qualitytrace.queue.age", Gauge, "s", [], "Age of the oldest run that waits.");
-metric!(
-    INGEST_SPANS,
-    "qualitytrace.ingest.spans",
-    Counter,
-    "{span}",
-    [attribute::INGEST_OUTCOME],
-    "Spans that were received: `kept` for a run, `foreign` and discarded, `invalid`, or `refused`, and the sender has to retry."
-);
-metric!(
-    HTTP_DURATION,
-    "http.server.request.duration",
-    Histogram,
-    "s",
-    [attribute::METHOD, attribute::ROUTE, attribute::STATUS, attribute::ERROR],
-    "How long requests to the API took."
-);
-metric!(
-    DB_DURATION,
-    "db.client.operation.duration",
-    Histogram,
-    "s",
-    [attribute::DB_SYSTEM, attribute::DB_OPERATION, attribute::DB_TABLE, attribute::ERROR],
-    "How long Postgres took, waiting for a connection included."
-);
-
-/// All metrics of the server itself.
-pub const METRICS: &[&Metric] = &[
-    &RUNS,
-    &RUN_DURATION,
-    &QUEUE_DURATION,
-    &SETTLE_DURATION,
-    &VERDICT_DELAY,
-    &QUEUE_DEPTH,
-    &QUEUE_AGE,
-    &INGEST_SPANS,
-    &HTTP_DURATION,
-    &DB_DURATION,
-];
 
 /// All named events of the server's log.
 pub const EVENTS: &[Event] = &[

@@ -154,6 +154,9 @@ async fn shown() -> BTreeMap<String, BTreeSet<String>> {
     let receiver = receiver::start(receiver::Config::new(vec![address]), Arc::new(NullSink)).await;
     let receiver = receiver.expect("it listens");
     metrics.show_ingest(receiver.witness());
+    metrics.leased(Duration::from_millis(1));
+    metrics.proved(Duration::from_millis(1), Some("markerLate"));
+    metrics.show_lag(|| Some(1));
     metrics.show_waiting(&Arc::new(Mutex::new(Some((2, Duration::from_secs(3))))));
     let text = telemetry.prometheus().expect("it is served");
     let report = telemetry.shutdown(Duration::ZERO);
