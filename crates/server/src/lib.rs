@@ -212,6 +212,10 @@ fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
     if config.roles.are_split() && config.nats.is_none() {
         return Err(StartError::SplitWithoutBus);
     }
+    let (run, age) = (config.workers.timeout, config.nats.as_ref().map(|it| it.limits.age_max));
+    if let Some(age) = age.filter(|age| *age <= run) {
+        return Err(StartError::SpansExpire { age, run });
+    }
     refuse_own_endpoints(&config.telemetry, config.listen.opened_by(config.roles))?;
     ingest::Settings::of(config).receiver(None, 0)?;
     Ok(config.tls.api.as_ref().map(http::tls::acceptor).transpose()?)

@@ -1,6 +1,6 @@
 //! Why a server cannot start.
 
-use std::{io, net::SocketAddr};
+use std::{io, net::SocketAddr, time::Duration};
 
 use db::DbError;
 use drivers::receiver;
@@ -27,6 +27,16 @@ pub enum StartError {
          `nats.endpoint`, or run both in this process (`server.roles`, `--roles`)"
     )]
     SplitWithoutBus,
+    /// Spans of a run would expire before its end.
+    #[error(
+        "NATS keeps spans for {age:?} (`nats.maxAge`), and a run may take {run:?} (`workers.timeout`): set `nats.maxAge` to more than that"
+    )]
+    SpansExpire {
+        /// How long NATS keeps spans.
+        age: Duration,
+        /// How long a run may take.
+        run: Duration,
+    },
     /// An address that is in use.
     #[error("cannot listen on `{address}`: {reason}; choose another one with `{setting}`")]
     Listen {
@@ -63,7 +73,10 @@ pub enum StartError {
 impl Faulty for StartError {
     fn fault(&self) -> Fault {
         match self {
-            Self::NotLoopback(_) | Self::SplitWithoutBus | Self::Tls(_) => Fault::Invalid,
+            Self::NotLoopback(_)
+            | Self::SplitWithoutBus
+            | Self::SpansExpire { .. }
+            | Self::Tls(_) => Fault::Invalid,
             Self::Listen { .. } => Fault::Conflict,
             Self::Db(error) => error.fault(),
             Self::Ingest(error) => error.fault(),

@@ -3,10 +3,12 @@
 use std::{
     collections::HashSet,
     fmt,
+    future::poll_fn,
     hash::{DefaultHasher, Hash, Hasher},
+    pin::Pin,
     sync::{
-        Mutex, PoisonError,
-        atomic::{AtomicU64, Ordering},
+        Arc, Mutex, PoisonError,
+        atomic::{AtomicBool, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -22,7 +24,9 @@ use async_nats::{
     },
 };
 use bytes::Bytes;
+use futures_core::Stream as _;
 use model::{Timestamp, TraceId};
+use tokio::time::{sleep, timeout};
 
 use super::{
     StreamLimits,
@@ -32,6 +36,9 @@ use super::{
 
 /// How long one try to store a message may take.
 const TRY_MAX: Duration = Duration::from_secs(2);
+
+/// How often a process without a reader checks that NATS is the same.
+const WATCH: Duration = Duration::from_secs(1);
 
 /// The messages that may wait for their acknowledgement at a time.
 const UNACKNOWLEDGED_MAX: usize = 4096;
@@ -148,15 +155,12 @@ impl Connection {
         Ok((stream, facts))
     }
 
-    /// Returns the streams of this installation that exist.
+    /// Returns the streams of this installation that exist. Another server may have more of them in its configuration.
     pub(super) async fn existing_streams(&self) -> Result<Vec<StreamNumber>, StoreError> {
-        let mut existing = Vec::new();
-        for number in StreamNumber::first(self.limits.streams) {
-            match self.context.get_stream(number.name(&self.prefix)).await {
-                Ok(_) => existing.push(number),
-                Err(error) if is_missing(&error) => {}
-                Err(error) => return Err(StoreError::Failed(error.to_string())),
-            }
+        let (mut names, mut existing) = (self.context.stream_names(), Vec::new());
+        while let Some(name) = poll_fn(|context| Pin::new(&mut names).poll_next(context)).await {
+            let name = name.map_err(|error| StoreError::Failed(error.to_string()))?;
+            existing.extend(StreamNumber::parse(&name, &self.prefix));
         }
         Ok(existing)
     }
@@ -198,6 +202,15 @@ impl Connection {
         Ok(())
     }
 
+    /// Finds out again and again which NATS this is, and whether it answers: for a process without a reader, which would notice.
+    pub(super) async fn watch(self: Arc<Self>, answers: Arc<AtomicBool>) {
+        loop {
+            let known = timeout(TRY_MAX, self.know_identity()).await;
+            answers.store(matches!(known, Ok(Ok(()))), Ordering::Relaxed);
+            sleep(WATCH).await;
+        }
+    }
+
     /// Returns what identified this NATS when it was last seen.
     pub(super) fn known_identity(&self) -> Option<String> {
         self.identity.lock().unwrap_or_else(PoisonError::into_inner).clone()
@@ -235,11 +248,6 @@ fn store_error(error: &jetstream::context::PublishError) -> StoreError {
         }
         _ => StoreError::Failed(error.to_string()),
     }
-}
-
-fn is_missing(error: &jetstream::context::GetStreamError) -> bool {
-    use jetstream::context::GetStreamErrorKind::JetStream;
-    matches!(error.kind(), JetStream(error) if error.error_code() == ErrorCode::STREAM_NOT_FOUND)
 }
 
 /// Converts a time of NATS.

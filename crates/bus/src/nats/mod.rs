@@ -17,7 +17,10 @@ mod wire;
 use std::{
     io,
     path::PathBuf,
-    sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
+    sync::{
+        Arc, Mutex, MutexGuard, OnceLock, PoisonError,
+        atomic::{AtomicBool, Ordering},
+    },
     time::Duration,
 };
 
@@ -158,6 +161,8 @@ struct Membership {
     keys: SealKeys,
     /// Reads its slot, if it has one.
     own: Option<StreamReader>,
+    /// Whether NATS answers a process without a reader.
+    answers: Arc<AtomicBool>,
     slot: Option<BusSlot>,
     resumed: Mutex<ResumedTraces>,
     tasks: Mutex<JoinSet<()>>,
@@ -211,7 +216,10 @@ impl Nats {
         let mut tasks = JoinSet::new();
         tasks.spawn(exchange);
         tasks.spawn(Arc::clone(&publisher).send_notices());
-        let mut own = None;
+        let (mut own, answers) = (None, Arc::new(AtomicBool::new(true)));
+        if slot.is_none() {
+            tasks.spawn(Arc::clone(&connection).watch(Arc::clone(&answers)));
+        }
         if let Some(slot) = slot {
             let (scope, opener) = (Scope::Slot(slot), keys.opener());
             let (reader, task, ready) =
@@ -222,7 +230,8 @@ impl Nats {
         }
         let (resumed, tasks) = (Mutex::default(), Mutex::new(tasks));
         // Two tries to take part at a time are one: the second one ends here.
-        let _first = self.membership.set(Membership { publisher, keys, own, slot, resumed, tasks });
+        let _first =
+            self.membership.set(Membership { publisher, keys, own, answers, slot, resumed, tasks });
     }
 
     /// Returns what identifies the NATS over which this process shares all that it knows; none while it cannot.
@@ -282,7 +291,10 @@ impl Nats {
 impl Membership {
     /// Whether spans that are stored for this process reach it.
     fn is_delivered(&self) -> bool {
-        self.own.as_ref().is_none_or(StreamReader::is_open)
+        match &self.own {
+            Some(own) => own.is_open(),
+            None => self.answers.load(Ordering::Relaxed),
+        }
     }
 
     /// Returns the reader that reads a trace; none if nothing is read.

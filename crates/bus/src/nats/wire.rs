@@ -38,6 +38,12 @@ impl StreamNumber {
         format!("{}_SPANS_{}", prefix.to_uppercase(), self.0)
     }
 
+    /// Returns the stream with this name, if it is one of these.
+    pub(super) fn parse(name: &str, prefix: &str) -> Option<Self> {
+        let number = name.strip_prefix(&prefix.to_uppercase())?.strip_prefix("_SPANS_")?;
+        number.parse().ok().map(Self)
+    }
+
     /// Returns the subjects of all its messages.
     pub(super) fn subjects(self, prefix: &str) -> String {
         format!("{prefix}.spans.{}.>", self.0)

@@ -5,6 +5,8 @@
     reason = "a test has no main that hands down the environment"
 )]
 
+mod processes;
+
 use std::{
     env, fs,
     io::{Read, Write},
@@ -246,40 +248,6 @@ async fn spans_reach_the_slot_whoever_publishes_them() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_hint_for_one_process_reaches_one_that_is_available() {
-    let server = NatsServer::start();
-    let (api, one, other) =
-        (open(&server, 1).await, open(&server, 2).await, open(&server, 3).await);
-    let (mut ones, mut others) = (one.hints(), other.hints());
-    let subject = |number: u32| bus::Subject(format!("runs.waiting {number}"));
-    // A process joins the group, and leaves it, a moment after it is set.
-    let moment = || tokio::time::sleep(Duration::from_millis(300));
-    one.set_available(true);
-    moment().await;
-    api.hint_one(subject(1));
-    assert_eq!(ones.next().await, Some(subject(1)));
-    one.set_available(false);
-    other.set_available(true);
-    moment().await;
-    api.hint_one(subject(2));
-    assert_eq!(others.next().await, Some(subject(2)));
-    one.set_available(true);
-    moment().await;
-    for number in 3..53 {
-        api.hint_one(subject(number));
-    }
-    let mut received = 0;
-    while let Ok(Some(_)) = tokio::time::timeout(Duration::from_secs(1), async {
-        tokio::select! { hint = ones.next() => hint, hint = others.next() => hint }
-    })
-    .await
-    {
-        received += 1;
-    }
-    assert_eq!(received, 50, "each reaches one of them");
-}
-
-#[tokio::test(flavor = "multi_thread")]
 async fn a_large_batch_travels_in_chunks() {
     let server = NatsServer::start();
     let limits = Limits {
@@ -419,36 +387,4 @@ async fn a_publisher_that_is_cancelled_reports_its_loss() {
     let cancelled = tokio::time::timeout(Duration::from_millis(100), published).await;
     assert!(cancelled.is_err(), "it still waits for NATS");
     assert_eq!(bus.doubt(channel), Some(Doubt::Lost(1)));
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn a_request_reaches_all_other_processes_and_each_answers() {
-    let server = NatsServer::start();
-    let (one, two, three) =
-        (open(&server, 1).await, open(&server, 2).await, open(&server, 3).await);
-    // Under another key it can neither read the request nor answer.
-    let stranger = Nats::new(server.options());
-    stranger.connect(number().to_be_bytes()).await.expect("NATS is there");
-    let keys = SealKeys::new([2; 32], Vec::new(), [9; 16]);
-    stranger.join(NatsMember { slot: Some(BusSlot(4)), keys }).await;
-    let mut tasks = tokio::task::JoinSet::new();
-    for (name, bus) in [("one", &one), ("two", &two), ("three", &three), ("stranger", &stranger)] {
-        let mut requests = bus.requests().await.expect("it takes part");
-        tasks.spawn(async move {
-            loop {
-                let request = requests.next().await;
-                let answer = [name.as_bytes(), b" ", &request.body].concat();
-                request.answer(&answer).await;
-            }
-        });
-    }
-    let within = Duration::from_secs(10);
-    let began = Instant::now();
-    let mut answers = one.gather(b"hears", within, |answers| answers.len() == 2).await;
-    assert!(began.elapsed() < within / 2, "{:?}", began.elapsed());
-    answers.sort();
-    assert_eq!(answers, [b"three hears".to_vec(), b"two hears".to_vec()]);
-    let short = Duration::from_millis(500);
-    let answers = one.gather(b"hears", short, |answers| answers.len() == 3).await;
-    assert_eq!(answers.len(), 2, "neither itself nor the stranger answers");
 }
