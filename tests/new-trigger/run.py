@@ -41,15 +41,17 @@ def touched():
 def copied(folder):
     """Copies the files of the checkout, and leaves equal ones untouched, so that cargo compiles the others only."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, check=True, capture_output=True).stdout
-    names = [name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()]
+    names = {name for name in listed.decode().split("\0") if name and (ROOT / name).is_file()}
     for name in names:
         source, copy = ROOT / name, folder / name
         copy.parent.mkdir(parents=True, exist_ok=True)
         if not copy.exists() or copy.read_bytes() != source.read_bytes():
             shutil.copyfile(source, copy)
-    for name in touched():
-        if name not in names:
-            (folder / name).unlink(missing_ok=True)
+    # What the patch added, and what the checkout no longer has.
+    for directory in {name.split("/")[0] for name in names if "/" in name}:
+        for copy in (folder / directory).rglob("*"):
+            if copy.is_file() and copy.relative_to(folder).as_posix() not in names:
+                copy.unlink()
 
 
 def cargo(folder, *words):
