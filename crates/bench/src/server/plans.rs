@@ -68,7 +68,7 @@ const CASES: &[(&str, &str)] = &[
     ("update open_runs set lease_until = null from unnest", "array[{open}], '{1}'"),
     (
         "set trace_id = $3",
-        "{open}, 1, decode(repeat('ab', 16), 'hex'), decode(repeat('ab', 8), 'hex'), 1, '{}', null",
+        "{open}, 1, decode(repeat('ab', 16), 'hex'), decode(repeat('ab', 8), 'hex'), 1, '{}', null, null",
     ),
     ("set answer_sealed = $3", "{open}, 1, '\\x00', '{}', 1"),
     ("select answer_sealed, false", "{open}, 1"),
