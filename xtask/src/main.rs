@@ -46,6 +46,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   prove referee [--cases N]         the language beside a second reading of its reference; --seed N plays one case again
   prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice
   prove bus [RUNS] [--nodes N]      two servers over NATS: spans of each trace to both, half of 1,000 runs decided by absence
+  prove plays [PLAYS]               the decisions of the bus over NATS on a virtual clock, a million times, and planted faults
   prove tenants [--seconds N]       one project abuses each shared resource for a minute, and another must not notice:
                                     verdicts, leaks, latency beside a bare sink; --short, --only NAME…, --list
   prove dogfood                     repeats that suite on a busy machine until 1,000 verdicts are in

@@ -13,6 +13,7 @@ pub mod layout;
 pub mod leasing;
 pub mod page;
 pub mod parts;
+pub mod plays;
 pub mod run;
 pub mod server;
 pub mod settle;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bench::{
-    compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, run as running, server,
-    settle, shared, stores, table, telemetry, thread,
+    compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays, run as running,
+    server, settle, shared, stores, table, telemetry, thread,
 };
 
 fn main() -> ExitCode {
@@ -46,6 +46,9 @@ fn run(arguments: &[String]) -> Result<String> {
         ("prove", [what, rest @ ..]) if what == "ingest" => return prove_ingest(rest),
         ("prove", [what, rest @ ..]) if what == "kill" => return prove_kill(rest),
         ("prove", [what, rest @ ..]) if what == "bus" => return prove_bus(rest),
+        ("prove", [what, rest @ ..]) if what == "plays" => {
+            return Ok(table::render("prove plays", &plays::measure(rest)?));
+        }
         ("prove", [what]) if what == "dogfood" => return prove_dogfood(),
         ("prove", [what, rest @ ..]) if what == "settle" => return settle::prove(rest),
         _ => {}

@@ -8,10 +8,12 @@ mod assembly;
 mod connection;
 mod cursor;
 mod hints;
+mod markers;
 mod outbox;
 mod publish;
 mod reader;
 mod requests;
+mod simulation;
 mod wire;
 
 use std::{
@@ -43,6 +45,7 @@ use outbox::{Notice, Outbox};
 use publish::Publisher;
 use reader::{Scope, StreamReader};
 pub use requests::{PeerRequest, PeerRequests};
+pub use simulation::{PlantedFault, PlayCounts, play};
 pub use wire::STREAM_SLOTS;
 pub(crate) use wire::read_projects;
 

@@ -29,15 +29,10 @@ use super::{
     assembly::Assembly,
     connection::Connection,
     cursor::{Cursor, Delivery},
+    markers::{MARKER_MAX, Markers, PROOF_MAX},
     wire::{self, Head, StreamNumber},
 };
 use crate::{Channel, Doubt, Era, Signal, notices::Notices, seal::Opener, spans::Spans};
-
-/// How long a marker may take before the consumer is opened anew.
-const MARKER_MAX: Duration = Duration::from_millis(500);
-
-/// How long a proof may take.
-const PROOF_MAX: Duration = Duration::from_secs(3);
 
 /// The pause between two tries to open a consumer.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -89,25 +84,14 @@ pub(super) struct ReaderTask {
     is_open: Arc<AtomicBool>,
     lag: Arc<AtomicU64>,
     requests: mpsc::Receiver<Reply>,
-    /// Those who wait for the next marker.
-    waiting: Vec<Reply>,
-    marker: Option<MarkerInFlight>,
-    /// The number of the last marker.
-    markers: u64,
+    markers: Markers<Reply>,
+    /// Completes when the marker on its way is stored, or is not.
+    stored: Option<BoxFuture<Result<(), String>>>,
+    /// The moment from which on times of markers count.
+    began: Instant,
     /// Completes when the consumer was opened for the first time.
     ready: Option<oneshot::Sender<()>>,
     is_begun: bool,
-}
-
-struct MarkerInFlight {
-    number: u64,
-    replies: Vec<Reply>,
-    /// When the consumer is opened anew.
-    reopen_at: Instant,
-    /// When those who wait get a doubt.
-    ends_at: Instant,
-    stored: Option<BoxFuture<Result<(), String>>>,
-    refusal: Option<String>,
 }
 
 type Messages = push::Messages;
@@ -139,9 +123,9 @@ impl StreamReader {
             lag: Arc::clone(&lag),
             spans,
             requests,
-            waiting: Vec::new(),
-            marker: None,
-            markers: 0,
+            markers: Markers::default(),
+            stored: None,
+            began: Instant::now(),
             ready: Some(ready),
             is_begun: false,
         };
@@ -212,12 +196,12 @@ impl ReaderTask {
     fn collect_requests(&mut self) -> bool {
         loop {
             match self.requests.try_recv() {
-                Ok(reply) => self.waiting.push(reply),
+                Ok(reply) => self.markers.wait(reply),
                 Err(mpsc::error::TryRecvError::Empty) => break,
                 Err(mpsc::error::TryRecvError::Disconnected) => return false,
             }
         }
-        self.waiting.retain(|reply| !reply.is_closed());
+        self.markers.retain(|reply| !reply.is_closed());
         true
     }
 
@@ -274,26 +258,24 @@ impl ReaderTask {
     /// Reads until the consumer has to be opened anew; returns false if the reader was dropped.
     async fn read(&mut self, mut messages: Messages) -> bool {
         // What was stored and not delivered comes again; a marker that was not stored is sent again.
-        if let Some(marker) = &mut self.marker {
-            marker.reopen_at = Instant::now() + MARKER_MAX;
-            marker.stored = None;
+        if let Some(number) = self.markers.again(self.began.elapsed()) {
+            self.store_marker(number);
         }
-        self.send_marker_again().await;
         loop {
-            self.send_marker().await;
-            let (reopen_at, stored) = match &mut self.marker {
-                Some(marker) => (Some(marker.reopen_at), marker.stored.as_mut()),
-                None => (None, None),
-            };
+            self.send_marker();
+            let reopen_at = self.markers.reopen_at().map(|at| self.began + at);
             // Without an order: many messages must not hold up a marker.
             tokio::select! {
                 message = next(&mut messages) => match message {
                     Some(message) => if !self.take(&message).await { return true },
                     None => return true,
                 },
-                stored = maybe(stored) => self.marker_stored(stored),
+                stored = maybe(self.stored.as_mut()) => {
+                    self.stored = None;
+                    self.markers.stored(stored);
+                }
                 request = self.requests.recv() => match request {
-                    Some(reply) => self.waiting.push(reply),
+                    Some(reply) => self.markers.wait(reply),
                     None => return false,
                 },
                 () = until(reopen_at) => {
@@ -396,50 +378,31 @@ impl ReaderTask {
     }
 
     /// Sends a marker for all who wait, unless one is on its way.
-    async fn send_marker(&mut self) {
-        self.waiting.retain(|reply| !reply.is_closed());
-        if self.marker.is_some() || self.waiting.is_empty() {
-            return;
+    fn send_marker(&mut self) {
+        self.markers.retain(|reply| !reply.is_closed());
+        if self.markers.is_due() {
+            // Two readers may get the markers of both: no number is used twice in this process.
+            let number = self.connection.number();
+            self.markers.send(number, self.began.elapsed());
+            self.store_marker(number);
         }
-        self.markers += 1;
-        let now = Instant::now();
-        self.marker = Some(MarkerInFlight {
-            number: self.markers,
-            replies: std::mem::take(&mut self.waiting),
-            reopen_at: now + MARKER_MAX,
-            ends_at: now + PROOF_MAX,
-            stored: None,
-            refusal: None,
-        });
-        self.send_marker_again().await;
     }
 
-    async fn send_marker_again(&mut self) {
+    fn store_marker(&mut self, number: u64) {
         let subject = match self.scope {
             Scope::Slot(slot) => wire::markers(&self.connection.prefix, slot),
             Scope::Trace(channel, ..) => wire::subject(&self.connection.prefix, channel),
         };
-        let Some(marker) = &mut self.marker else { return };
-        let payload = Head::Marker(self.connection.publisher, marker.number).write();
+        let payload = Head::Marker(self.connection.publisher, number).write();
         let connection = Arc::clone(&self.connection);
-        marker.stored = Some(Box::pin(async move {
+        self.stored = Some(Box::pin(async move {
             connection.store(subject, payload.into()).await.map_err(|error| error.to_string())
         }));
     }
 
-    fn marker_stored(&mut self, stored: Result<(), String>) {
-        if let Some(marker) = &mut self.marker {
-            marker.stored = None;
-            marker.refusal = stored.err();
-            if marker.refusal.is_some() && marker.ends_at <= Instant::now() + MARKER_MAX {
-                self.expire_marker();
-            }
-        }
-    }
-
     /// Replies to those who wait for a marker that came; returns false if the consumer has to be opened anew.
     async fn marker_came(&mut self, number: u64) -> bool {
-        if self.marker.as_ref().is_none_or(|marker| marker.number != number) {
+        if !self.markers.is_on_its_way(number) {
             return true;
         }
         if !self.connection.is_synced {
@@ -448,8 +411,8 @@ impl ReaderTask {
             self.cursor.note(facts);
             self.share_era();
         }
-        let replies = self.marker.take().map(|marker| marker.replies);
-        for reply in replies.into_iter().flatten() {
+        self.stored = None;
+        for reply in self.markers.came(number) {
             reply.send(Ok(())).ok();
         }
         true
@@ -457,13 +420,8 @@ impl ReaderTask {
 
     /// Gives a doubt to those who have waited for a marker for too long.
     fn expire_marker(&mut self) {
-        let is_over = |marker: &mut MarkerInFlight| marker.ends_at <= Instant::now();
-        let Some(marker) = self.marker.take_if(is_over) else { return };
-        let doubt = match marker.refusal {
-            Some(refusal) => Doubt::MarkerRefused(refusal),
-            None => Doubt::MarkerLate(PROOF_MAX),
-        };
-        for reply in marker.replies {
+        let Some((replies, doubt)) = self.markers.expire(self.began.elapsed()) else { return };
+        for reply in replies {
             reply.send(Err(doubt.clone())).ok();
         }
     }
