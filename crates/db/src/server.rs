@@ -42,6 +42,8 @@ pub struct NewServer {
 pub struct BusMember {
     /// What identifies the bus; none while it is not known.
     pub bus: Option<String>,
+    /// Whether it has shared all that it knows since its start.
+    pub is_shared_from_start: bool,
     /// Its slot; none to get a free one.
     pub slot: Option<BusSlot>,
     /// The number of slots, in groups of this size: a group is a stream of the bus. None for a server that needs no slot.
@@ -104,6 +106,8 @@ pub struct OtherServer {
     pub gone_for: Duration,
     /// The bus on which it shares spans with others, if there is one.
     pub bus: Option<String>,
+    /// How long it has done so without a pause.
+    pub shared_for: Duration,
 }
 
 impl Db {
@@ -166,7 +170,8 @@ impl Db {
     ) -> Result<bool, DbError> {
         let renewed = sqlx::query!(
             "update servers
-             set heartbeat_at = clock_timestamp(), counts_until = clock_timestamp() + make_interval(secs => $3), bus = $4
+             set heartbeat_at = clock_timestamp(), counts_until = clock_timestamp() + make_interval(secs => $3),
+                 shared_since = case when bus is distinct from $4 then clock_timestamp() else shared_since end, bus = $4
              where id = $1 and process = $2 and counts_until > clock_timestamp()",
             Uuid::from_bytes(id),
             Uuid::from_bytes(process),
@@ -191,34 +196,38 @@ impl Db {
         Ok(())
     }
 
-    /// Returns the servers other than this process that receive or received spans, apart from those that share them over this bus; at
-    /// most `servers_max`: those that count first, then those that expired last.
+    /// Returns the servers other than this process that receive or received spans, apart from those that have shared them over this bus
+    /// for a time without a pause; at most `servers_max`: those that count first, then those that expired last.
     pub async fn other_servers(
         &self,
         process: [u8; 16],
-        apart_from: Option<&str>,
+        apart_from: Option<(&str, Duration)>,
         servers_max: u32,
     ) -> Result<Vec<OtherServer>, DbError> {
         let rows = sqlx::query!(
-            r#"select process, name, bus, extract(epoch from clock_timestamp() - counts_until)::float8 as "gone_s!"
-               from servers where process <> $1 and 'ingest' = any (roles) and ($3::text is null or bus is distinct from $3)
+            r#"select process, name, bus, extract(epoch from clock_timestamp() - counts_until)::float8 as "gone_s!",
+                   extract(epoch from clock_timestamp() - shared_since)::float8 as shared_s
+               from servers where process <> $1 and 'ingest' = any (roles) and ($3::text is null or bus is distinct from $3
+                   or shared_since > clock_timestamp() - make_interval(secs => $4))
                order by counts_until desc, id limit $2"#,
             Uuid::from_bytes(process),
             i64::from(servers_max),
-            apart_from,
+            apart_from.map(|(bus, _)| bus),
+            apart_from.map_or(0.0, |(_, time)| time.as_secs_f64()),
         )
         .fetch_all(&self.pool)
         .await
         .map_err(|error| self.error(error))?;
         // A negative duration means that the row still counts.
-        let gone_for = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
+        let duration = |seconds: f64| Duration::try_from_secs_f64(seconds).unwrap_or_default();
         let rows = rows.into_iter();
         Ok(rows
             .map(|row| OtherServer {
                 process: row.process.into_bytes(),
                 name: row.name,
-                gone_for: gone_for(row.gone_s),
+                gone_for: duration(row.gone_s),
                 bus: row.bus,
+                shared_for: row.shared_s.map_or(Duration::MAX, duration),
             })
             .collect())
     }
@@ -232,14 +241,16 @@ async fn write(
 ) -> Result<(), sqlx::Error> {
     sqlx::query!(
         "insert into servers
-             (id, process, name, roles, version, minting_key, known_keys, started_at, heartbeat_at, counts_until, bus, slot)
+             (id, process, name, roles, version, minting_key, known_keys, started_at, heartbeat_at, counts_until, bus, slot,
+              shared_since)
          values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp(), clock_timestamp(),
-             clock_timestamp() + make_interval(secs => $8), $9, $10)
+             clock_timestamp() + make_interval(secs => $8), $9, $10, case when $11 then null else clock_timestamp() end)
          on conflict (id) do update set
              process = excluded.process, name = excluded.name, roles = excluded.roles, version = excluded.version,
              minting_key = excluded.minting_key, known_keys = excluded.known_keys,
              started_at = excluded.started_at, heartbeat_at = excluded.heartbeat_at,
-             counts_until = excluded.counts_until, bus = excluded.bus, slot = excluded.slot",
+             counts_until = excluded.counts_until, bus = excluded.bus, slot = excluded.slot,
+             shared_since = excluded.shared_since",
         Uuid::from_bytes(server.id),
         Uuid::from_bytes(server.process),
         server.name,
@@ -250,6 +261,7 @@ async fn write(
         counts_for.as_secs_f64(),
         server.bus.as_ref().and_then(|member| member.bus.as_ref()),
         slot.map(|slot| i32::from(slot.0)),
+        server.bus.as_ref().is_some_and(|member| member.is_shared_from_start),
     )
     .execute(connection)
     .await?;
@@ -292,7 +304,9 @@ mod tests {
 
     #[test]
     fn slots_are_spread_over_streams_and_end() {
-        let member = |slot| BusMember { bus: None, slot, slots: Some((6, 3)) };
+        let is_shared_from_start = true;
+        let member =
+            |slot| BusMember { bus: None, is_shared_from_start, slot, slots: Some((6, 3)) };
         let mut taken = std::collections::BTreeSet::new();
         let mut order = Vec::new();
         while let Some(Some(BusSlot(slot))) = free_slot(&member(None), &taken) {
@@ -305,7 +319,7 @@ mod tests {
             Some(Some(BusSlot(2))),
             "it keeps its own"
         );
-        let without = BusMember { bus: None, slot: None, slots: None };
+        let without = BusMember { bus: None, is_shared_from_start, slot: None, slots: None };
         assert_eq!(free_slot(&without, &taken), None, "it needs none");
     }
 }

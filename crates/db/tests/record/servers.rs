@@ -151,6 +151,7 @@ fn servers_on_one_bus_have_different_slots() {
         let on = |number: u8, bus: &str, slot: Option<u16>| NewServer {
             bus: Some(BusMember {
                 bus: Some(bus.to_owned()),
+                is_shared_from_start: true,
                 slot: slot.map(BusSlot),
                 slots: Some((2, 32)),
             }),
@@ -175,10 +176,21 @@ fn servers_on_one_bus_have_different_slots() {
             others.filter(|it| it.name == "server-4").map(|it| it.bus).collect::<Vec<_>>()
         };
         assert_eq!(bus().await, [Some("nats".to_owned())]);
-        let apart = db.other_servers([9; 16], Some("nats"), 9).await.expect("asked");
+        let apart =
+            db.other_servers([9; 16], Some(("nats", Duration::ZERO)), 9).await.expect("asked");
         assert!(apart.iter().all(|it| it.bus.as_deref() != Some("nats")), "{apart:?}");
+        let for_long = Some(("nats", Duration::from_secs(60)));
+        let others = db.other_servers([9; 16], for_long, 9).await.expect("asked");
+        assert_eq!(others.len(), apart.len(), "a server that has just started has not paused");
         assert_ne!(apart, [], "the row of the server that left");
         db.heartbeat([4; 16], [104; 16], None, COUNTS_FOR).await.expect("asked");
         assert_eq!(bus().await, [None], "it shares nothing now");
+        db.heartbeat([4; 16], [104; 16], Some("nats"), COUNTS_FOR).await.expect("asked");
+        let apart = async |time| {
+            let apart = db.other_servers([9; 16], Some(("nats", time)), 9).await.expect("asked");
+            apart.into_iter().any(|it| it.name == "server-4")
+        };
+        assert!(!apart(Duration::ZERO).await, "it shares again");
+        assert!(apart(Duration::from_secs(60)).await, "but not for a minute");
     });
 }

@@ -50,6 +50,8 @@ const TRY_MAX: Duration = Duration::from_secs(2);
 const RETRY: Duration = Duration::from_millis(500);
 /// The maximum number of other servers that are reported.
 const OTHERS_MAX: u32 = 16;
+/// How long a server has shared everything over the same bus, if its row is left out, at the least: many times what a proof takes.
+const SHARED_MIN: Duration = Duration::from_secs(60);
 /// The maximum number of servers on one bus that are read for a trace with an external id: as many as there are slots.
 const BUS_SERVERS_MAX: u32 = 65_536;
 /// How far the database's clock and our own may diverge over the time of a run: a second, and a hundredth of the time.
@@ -99,6 +101,10 @@ struct OwnRow {
 #[derive(Clone, Debug)]
 struct PeerRows {
     began: Instant,
+    /// The bus of this server at that time.
+    bus: Option<String>,
+    /// The time for which servers that are left out have shared everything over it.
+    shared_min: Duration,
     others: Arc<[OtherServer]>,
 }
 
@@ -151,6 +157,7 @@ impl Peers {
         let bus = bus.is_shared().then(|| BusMember {
             // Known when the row is written.
             bus: None,
+            is_shared_from_start: self.place().row.is_none(),
             slot: before,
             slots: self
                 .0
@@ -196,6 +203,7 @@ impl Peers {
             place.counted_until = Some(began + COUNTS_FOR - MARGIN);
             if let Some(member) = &mut row.bus {
                 member.slot = slot;
+                member.is_shared_from_start = false;
             }
             place.row = Some(row);
         }
@@ -277,11 +285,19 @@ impl Peers {
         }
     }
 
-    /// Reads the names of the other servers that may have received spans since a moment, and that do not share them with this
-    /// one; the read begins after the call.
-    pub(crate) async fn others(&self, db: &Db, since: Instant) -> Result<Vec<String>, DbError> {
-        let PeerRows { others, .. } = self.read(db, Instant::now()).await?;
-        Ok(names(were_there(&others, since)))
+    /// Reads the names of the other servers that may have received spans since a moment, and that have not shared them with this one
+    /// without a pause since a proof `began`; the read begins after the call.
+    ///
+    /// A server that shared nothing meanwhile has refused spans, and its notice may have come behind the marker of the proof.
+    pub(crate) async fn others(
+        &self,
+        db: &Db,
+        (since, began): (Instant, Instant),
+    ) -> Result<Vec<String>, DbError> {
+        let PeerRows { others, bus, .. } = self.read(db, Instant::now(), reach(began)).await?;
+        let reach = reach(began);
+        let is_shared = |it: &OtherServer| bus.is_some() && it.bus == bus && it.shared_for > reach;
+        Ok(names(were_there(&others, since).filter(|other| !is_shared(other))))
     }
 
     /// Does the same for a trace with an external id: of the servers on this bus only those share its spans that confirmed it when
@@ -289,16 +305,18 @@ impl Peers {
     pub(crate) async fn others_of(
         &self,
         db: &Db,
-        since: Instant,
+        (since, began): (Instant, Instant),
         announcement: &Announcement,
     ) -> Result<Vec<String>, DbError> {
         let others = db.other_servers(self.0.process, None, BUS_SERVERS_MAX).await?;
         let own = self.0.bus.0.identity();
+        let reach = reach(began);
+        let is_shared = |it: &OtherServer| own.is_some() && it.bus == own && it.shared_for > reach;
         let is_confirmed = |other: &OtherServer| announcement.confirmed.contains(&other.process);
         let others: Vec<_> = were_there(&others, since)
-            .filter(|other| own.is_none() || other.bus != own || !is_confirmed(other))
+            .filter(|other| !is_shared(other) || !is_confirmed(other))
             .collect();
-        let unknown = others.iter().filter(|other| own.is_some() && other.bus == own);
+        let unknown = others.iter().filter(|other| is_shared(other));
         let unknown = unknown.map(|other| other.process).collect();
         let known = announcements::check(&self.0.bus.0, &announcement.awaited, unknown).await;
         Ok(names(others.into_iter().filter(|other| !known.contains(&other.process))))
@@ -368,14 +386,18 @@ impl Peers {
     }
 
     /// Returns rows that were read after `asked`. Callers that wait for a read in progress share the next one.
-    async fn read(&self, db: &Db, asked: Instant) -> Result<PeerRows, DbError> {
+    /// Leaves out servers that have shared everything for twice the time.
+    async fn read(&self, db: &Db, asked: Instant, time: Duration) -> Result<PeerRows, DbError> {
         let mut read = self.0.read.lock().await;
-        if let Some(known) = read.as_ref().filter(|known| known.began > asked) {
+        let shared_min = (2 * time).max(SHARED_MIN);
+        let is_enough = |known: &&PeerRows| known.began > asked && known.shared_min >= 2 * time;
+        if let Some(known) = read.as_ref().filter(is_enough) {
             return Ok(known.clone());
         }
-        let (began, own) = (Instant::now(), self.0.bus.0.identity());
-        let others = db.other_servers(self.0.process, own.as_deref(), OTHERS_MAX).await?.into();
-        Ok(read.insert(PeerRows { began, others }).clone())
+        let (began, bus) = (Instant::now(), self.0.bus.0.identity());
+        let apart_from = bus.as_deref().map(|bus| (bus, shared_min));
+        let others = db.other_servers(self.0.process, apart_from, OTHERS_MAX).await?.into();
+        Ok(read.insert(PeerRows { began, bus, shared_min, others }).clone())
     }
 
     /// Records that this server may know of spans that it cannot share now, before a sender learns that they are refused.
@@ -430,9 +452,14 @@ impl Peers {
 /// Returns the servers that may have received spans since a moment.
 fn were_there(others: &[OtherServer], since: Instant) -> impl Iterator<Item = &OtherServer> {
     // Measured after the rows were read, so that the duration of that is on the safe side.
-    let elapsed = since.elapsed();
-    let reach = elapsed + elapsed / SLACK_PART + SLACK;
+    let reach = reach(since);
     others.iter().filter(move |other| other.gone_for <= reach)
+}
+
+/// Returns the time since a moment, by the clock of the database.
+fn reach(since: Instant) -> Duration {
+    let elapsed = since.elapsed();
+    elapsed + elapsed / SLACK_PART + SLACK
 }
 
 /// Returns the names of servers. Of a server that was started again there are two rows.

@@ -70,6 +70,8 @@ pub(super) struct WorkerPorts<'a> {
     since: Instant,
     /// When an earlier owner fired the trigger, and where its spans are on the bus since then.
     resumed: Option<(Timestamp, BusPlace)>,
+    /// When the last proof began that all spans are here.
+    proved: Arc<Mutex<Option<Instant>>>,
     /// The announcement of an external trace, once servers on a shared bus have answered it.
     announcement: OnceLock<Announcement>,
 }
@@ -129,6 +131,7 @@ impl<'a> WorkerPorts<'a> {
             unread_logs_before: worker.bus.unread(Signal::Logs, project),
             since: worker.peers.since(progress),
             resumed: progress.attempt().map(|attempt| (attempt.at, bus.clone())),
+            proved: Arc::default(),
             announcement: OnceLock::new(),
         }
     }
@@ -321,9 +324,14 @@ impl Ports for WorkerPorts<'_> {
             self.listening().interest = Some(interest);
         }
         let (is_shared, watch) = (self.worker.bus.is_shared(), self.worker.watch.clone());
+        let proved = Arc::clone(&self.proved);
         let note = move |took, doubt: Option<&Doubt>| {
             if is_shared {
                 watch.telemetry.metrics().proved(took, doubt.map(Doubt::kind));
+            }
+            if doubt.is_none() {
+                let began = Instant::now().checked_sub(took);
+                *proved.lock().unwrap_or_else(PoisonError::into_inner) = began;
             }
         };
         let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project, note);
@@ -355,9 +363,11 @@ impl Ports for WorkerPorts<'_> {
         let Worker { db, peers, .. } = self.worker;
         loop {
             // Many runs share one query, which is in no run's trace.
+            let proved = *self.proved.lock().unwrap_or_else(PoisonError::into_inner);
+            let times = (self.since, proved.unwrap_or(self.since));
             let others = match self.announcement.get() {
-                None => peers.others(db, self.since).await,
-                Some(announcement) => peers.others_of(db, self.since, announcement).await,
+                None => peers.others(db, times).await,
+                Some(announcement) => peers.others_of(db, times, announcement).await,
             };
             match others {
                 Err(error) if error.fault().is_transient() => sleep(RETRY).await,
