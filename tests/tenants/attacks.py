@@ -18,18 +18,20 @@ from pathlib import Path
 from wire import SOURCE, Caller, Ledger, export_of, grpc_head, heard, many_files, request, span, unread
 
 ATTACKS = {}
-Attack = collections.namedtuple("Attack", "play did refused")
+Attack = collections.namedtuple("Attack", "play did refused is_shared")
 REFILL_MAX = 20
+OWN_EXPORTS = 20
 FORMATS = ("pretty", "plain", "json", "ndjson", "junit", "tap", "markdown", "github", "html")
 YAML = {"content-type": "application/yaml"}
 JSON = {"content-type": "application/json"}
 
 
-def attack(did, refused=()):
+def attack(did, refused=(), is_shared=False):
     """An attack by the name of its function. `did` proves that it was carried out: answers by kind of request and status, and
-    `held`, connections at a time; so many of each at the least. Every request of a kind in `refused` must be refused."""
+    `held`, connections at a time; so many of each at the least. Every request of a kind in `refused` must be refused. Attacks that
+    `is_shared` names need servers that share something."""
     def kept(play):
-        ATTACKS[play.__name__] = Attack(play, did, refused)
+        ATTACKS[play.__name__] = Attack(play, did, refused, is_shared)
         return play
     return kept
 
@@ -53,9 +55,10 @@ class Alpha:
     def caller(self):
         return Caller(self.ledger, SOURCE, self.aim)
 
-    def aim(self, port, kind, call):
+    def aim(self, name, kind, call):
+        """The port of one of the servers that alpha calls, or of the sink."""
         if "sink" not in self.context:
-            return port, {}
+            return self.port(name), {}
         seen = self.context["shape"].get(kind, {"0": (1, 0, 20.0)})  # or it never was answered
         (status, (count, size, seconds)), = random.choices(list(seen.items()), [it[0] for it in seen.values()])
         headers = {"x-shape": f"{size // count},{seconds / count:.4f},{status}"}
@@ -66,7 +69,7 @@ class Alpha:
         return count // self.context["part"]
 
     def port(self, name):
-        return self.context.get("sink") or self.context[name]
+        return self.context.get("sink") or random.choice(self.context["ports"]["alpha"][name])
 
     def token(self):
         """Each in turn: alpha has several, and there is a rate for each."""
@@ -75,10 +78,10 @@ class Alpha:
 
     async def api(self, caller, kind, method, path, body=b"", headers=None, token=None, call=None):
         path += ("&" if "?" in path else "?") + "project=alpha"
-        return await caller.ask(kind, self.context["http"], method, path, token or self.token(), body, headers, call)
+        return await caller.ask(kind, "http", method, path, token or self.token(), body, headers, call)
 
     async def export(self, caller, kind, body, headers=None, token=None, port="otlp"):
-        return await caller.ask(kind, self.context[port], "POST", "/v1/traces", token or self.tokens["alpha editor"], body,
+        return await caller.ask(kind, port, "POST", "/v1/traces", token or self.tokens["alpha editor"], body,
                                 headers or JSON)
 
     async def start(self, caller, test, sets=()):
@@ -167,7 +170,7 @@ class Alpha:
             paths += [f"/api/v1/runs/{own}{part}?project=alpha" for part in ("", "/events", "/trace", report)]
             for path in random.sample(paths, 4):
                 path = path.replace("?project=alpha", "&project=alpha") if path.count("?") > 1 else path
-                await caller.ask("snoop", self.context["http"], "GET", path, viewer)
+                await caller.ask("snoop", "http", "GET", path, viewer)
             await self.api(caller, "snoop put", "PUT", "/api/v1/documents", f"type: Test\nspec: {{id: {test}, name: [}}", YAML)
             await asyncio.sleep(0.2)
 
@@ -277,12 +280,12 @@ async def strangers(alpha):
         token = random.choice([*shown, f"qtt_{random.getrandbits(200):050x}", "x" * 7000])
         path = random.choice(("/api/v1/me", "/api/v1/runs?project=beta", "/metrics", "/api/v1/audit", "/readyz", "/auth/login"))
         kind = "open to strangers" if path in ("/readyz", "/auth/login") else "stranger"
-        await caller.ask(kind, alpha.context["http"], "GET", path, token)
+        await caller.ask(kind, "http", "GET", path, token)
 
     async def send(caller):
         body = spans(alpha.context, noted(alpha.context["notes"])[1][-5:])
         token = random.choice([*shown, f"qtt_{random.getrandbits(200):050x}"])
-        await caller.ask("stranger's export", alpha.context["otlp"], "POST", "/v1/traces", token, body, JSON)
+        await caller.ask("stranger's export", "otlp", "POST", "/v1/traces", token, body, JSON)
     return [alpha.loop(ask) for _ in range(8)] + [alpha.loop(send) for _ in range(4)] + [
         alpha.hold(40, port, lambda: os.urandom(3000)) for port in ("http", "otlp", "grpc")]
 
@@ -345,9 +348,9 @@ async def disk(alpha):
 
 @attack({"start hang 202": 32, "start hang-there 202": 32})
 async def run_slots(alpha):
-    """Runs whose system does not answer, at two hosts: as many as the server works on at a time, and more."""
+    """Runs whose system does not answer, at two hosts for each server: as many as the servers work on at a time, and more."""
     async def flood(caller):
-        await alpha.start(caller, random.choice(("hang", "hang-there")))
+        await alpha.start(caller, random.choice(alpha.context["hanging"]))
     return [alpha.loop(flood, 0.02) for _ in range(4)]
 
 
@@ -355,6 +358,25 @@ async def run_slots(alpha):
 async def host_slots(alpha):
     """Runs against the very system that beta tests, at a path that does not answer."""
     return [alpha.loop(lambda caller: alpha.start(caller, "hang-beta"), 0.05) for _ in range(2)]
+
+
+@attack({"start waits 202": 1, "export own 200": 50}, is_shared=True)
+async def stream(alpha):
+    """Spans of alpha's own active runs, until its share of the stream in NATS is used, and then more."""
+    async def flood(caller):
+        if not (run := await alpha.start(caller, "waits")):
+            return await asyncio.sleep(0.1)
+        trace, turns = None if "sink" not in alpha.context else alpha.context["ended"][1][1], 50
+        while not trace and alpha.goes_on and turns:
+            await asyncio.sleep(0.1)
+            turns -= 1
+            _, data, _ = await alpha.api(caller, "run waits", "GET", f"/api/v1/runs/{run}")
+            trace = json.loads(data or b"{}").get("traceId")
+        body = spans(alpha.context, [(trace, None)], 8, alpha.sized(1_000_000)) if trace else b""
+        for _ in range(OWN_EXPORTS if trace else 0):
+            if alpha.goes_on:
+                await alpha.export(caller, "export own", body)
+    return [alpha.loop(flood) for _ in range(3)]
 
 
 def missing(did, told, is_calm):

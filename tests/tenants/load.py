@@ -28,10 +28,14 @@ class Beta:
     async def ask(self, kind, method, path, who, timed=True, **more):
         """Each on a new connection: whoever comes new must be served too."""
         caller = Caller(self.ledger)
-        status, data, took = await caller.ask(kind, self.context["http"], method, path, self.context["tokens"][who], kept=False, **more)
+        status, data, took = await caller.ask(kind, self.port("http"), method, path, self.context["tokens"][who], kept=False, **more)
         if timed:
             self.times.append((kind, took))
         return status, data
+
+    def port(self, name):
+        """Of one of the servers that beta calls."""
+        return random.choice(self.context["ports"]["beta"][name])
 
     async def system(self, reader, writer):
         """The system under test: it sends one span for each request, and then answers."""
@@ -43,7 +47,7 @@ class Beta:
             _, trace, parent, _ = parent.partition(":")[2].strip().split("-")
             self.notes.write(f"trace {trace} {parent}\n")
             self.notes.flush()
-            await self.export(trace, parent)
+            await self.export(trace, parent, "\n".join(line for line in head.split("\r\n") if line.startswith("x-")))
             body = f"answer {self.canary}-response".encode()
             writer.write(f"HTTP/1.1 200 OK\r\nx-from: {self.canary}-header\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
             await writer.drain()
@@ -51,12 +55,14 @@ class Beta:
             pass
         writer.close()
 
-    async def export(self, trace, parent):
-        body = export_of(f"{self.canary}-service", [span(trace, parent, "work", order=f"{self.canary}-attribute")])
+    async def export(self, trace, parent, headers):
+        """Sends one span. It has the secret that was in a header of the request."""
+        attributes = {"order": f"{self.canary}-attribute", "headers": headers}
+        body = export_of(f"{self.canary}-service", [span(trace, parent, "work", **attributes)])
         until = time.monotonic() + RETRY_SECONDS
         while True:
             status, _, _ = await Caller(self.ledger).ask(
-                "export", self.context["otlp"], "POST", "/v1/traces", self.context["tokens"]["beta ingest"], body,
+                "export", self.port("otlp"), "POST", "/v1/traces", self.context["tokens"]["beta ingest"], body,
                 {"content-type": "application/json"}, kept=False)
             if status == 200 or time.monotonic() > until:
                 return

@@ -1,4 +1,4 @@
-"""A server with all that both projects have on it before an attack begins, and the phases of one attack."""
+"""Servers with all that both projects have on them before an attack begins, and the phases of one attack."""
 
 import contextlib
 import json
@@ -8,31 +8,59 @@ import sys
 import time
 from pathlib import Path
 
-from world import HERE, LOOPBACK, Server, free_port, logged, probing, span, waited
+from canaries import FileSearch
+from nats import Nats
+from world import HERE, LOOPBACK, Server, ask, environment, free_port, logged, probing, span, stop, waited
 
-ELSEWHERE = "127.0.0.7"  # where alpha's system is; beta's is on 127.0.0.1
+HOST_FIRST = 7  # alpha's system is on 127.0.0.7 and the next addresses; beta's is on 127.0.0.1
+ELSEWHERE = f"127.0.0.{HOST_FIRST}"
+STREAM_BYTES = {True: 64 << 20, False: 256 << 20}  # the bound of a stream, in the short form and in the long one
 CARRIED_SECONDS = 20  # how long is waited until an attack has done all that it is to do; else the load begins without that
 TAIL_SECONDS = 60  # how long a load may take to see its last runs end
 
 
 class Stage:
-    """One server, ready for attacks; `is_short` has less of everything that is large."""
+    """One server, or several over one NATS, ready for attacks; `is_short` has less of everything that is large."""
 
-    def __init__(self, binary, cluster, folder, is_short):
-        self.server, self.is_short = Server(binary, cluster, folder, "loopback"), is_short
-        self.folder, self.notes = folder, folder / "beta.notes"
+    def __init__(self, binary, cluster, folder, is_short, replicas=1):
+        self.is_short, self.folder, self.notes = is_short, folder, folder / "beta.notes"
         self.notes.touch()
-        self.canaries = {project: "cnry" + secrets.token_hex(12) for project in ("alpha", "beta")}
+        # The third project has no more than its name, and a run that has spans.
+        self.canaries = {project: "cnry" + secrets.token_hex(12) for project in ("alpha", "beta", "name", "planted")}
         self.system, self.there = free_port(), free_port()
+        self.servers, self.nats, self.others = [], None, []
+        self.hosts = range(HOST_FIRST, HOST_FIRST + 2 * replicas)
         try:
+            if replicas > 1:
+                self.nats = Nats(folder, self.run, STREAM_BYTES[is_short])
+            for number in range(replicas):
+                place = folder / f"server-{number}"
+                place.mkdir()
+                first = self.servers[0] if self.servers else None
+                self.servers.append(Server(binary, cluster, place, "loopback", self.nats and self.nats.section(), first))
+            self.server = self.servers[0]
             self.prepare()
         except BaseException:
             self.close()
             raise
 
+    def run(self, words):
+        """Starts a process that belongs to no server."""
+        with (self.folder / f"{len(self.others)}.log").open("wb") as log:
+            process = subprocess.Popen([str(word) for word in words], cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                                       env=environment(HOME=str(self.folder)), start_new_session=True)
+        process.log = Path(log.name)
+        self.others.append(process)
+        return process
+
+    def ports(self):
+        """The servers that each party calls: of several, each has one for itself, and both share the others."""
+        of = lambda servers: {name: [getattr(it, name) for it in servers] for name in ("http", "otlp", "grpc")}  # noqa: E731
+        return {"alpha": of(self.servers[:-1] or self.servers), "beta": of(self.servers[1:] or self.servers)}
+
     def prepare(self):
         server = self.server
-        for last in (7, 8):
+        for last in self.hosts:
             server.beside("target", self.there, last, until_open=self.there)
         self.extra = [server.token(f"more-{number}", "editor", "alpha") for number in range(8)]
         for project in ("alpha", "beta"):
@@ -47,9 +75,25 @@ class Stage:
         server.cluster.update(server.database, "update tokens set expires_at_ns = 1 where name = 'expired'")
         self.prepare_beta()
         self.prepare_alpha()
-        # The server remembers a good token for some seconds, whatever the database says.
-        waited(20, "a token that is expired or revoked is still good",
-               lambda: {server.api("GET", "/api/v1/me", name)[0] for name in ("expired", "revoked")} == {401})
+        if self.nats:
+            self.prepare_name()
+        # A server remembers a good token for some seconds, whatever the database says.
+        asked = lambda: {ask(it.http, "GET", "/api/v1/me", server.tokens[name])[0]  # noqa: E731
+                         for it in self.servers for name in ("expired", "revoked")}
+        waited(20, "a token that is expired or revoked is still good", lambda: asked() == {401})
+
+    def prepare_name(self):
+        """A run of a project whose name must be in no file; its span goes to another server than the one that started it."""
+        server, other, name = self.server, self.servers[-1], self.canaries["name"]
+        who = f"{name} editor"
+        server.tokens[who] = server.token("named", "editor", name)
+        server.test(who, "named", "/slow?s=2", 'count(span[name="s"]) = 1', settle="4s", flush="500ms")
+        run = server.begin(who, "named")
+        trace, parent = server.traced(who, run)
+        if (status := other.export(who, [span(trace, parent, "s", a=name)])[0]) != 200:
+            raise RuntimeError(f"the export of the third project was answered {status}")
+        if (told := server.ended(who, run))["verdict"] != "passed":
+            raise RuntimeError(f"the run of the third project is {told['verdict']}: {json.dumps(told.get('outcome'))[:600]}")
 
     def prepare_beta(self):
         server, canary, who = self.server, self.canaries["beta"], "beta editor"
@@ -78,9 +122,11 @@ class Stage:
         url["mask"] = url["hard"] = f"{there}/big?n={size}&c=a"
         url["large"] = f"{there}/big?n={size if self.is_short else 4 * size}&c=%01"
         url["quick"] = f"{there}/{canary}"
-        url["hang"], url["hang-there"] = f"{there}/slow?s=900", f"http://127.0.0.8:{self.there}/slow?s=900"
+        self.hanging = ["hang", "hang-there"] + [f"hang-{last}" for last in self.hosts[2:]]
+        for name, last in zip(self.hanging, self.hosts):
+            url[name] = f"http://127.0.0.{last}:{self.there}/slow?s=900"
         url["hang-beta"] = f"http://{LOOPBACK}:{self.system}/hang"
-        url["traced"] = f"{there}/slow?s=2"
+        url["traced"], url["waits"] = f"{there}/slow?s=2", f"{there}/slow?s=15"
         hard = [f'response.body matches "(a{{1,{20 + number}}}){{1,9}}b"' for number in range(20)]
         for name, it in url.items():
             claims = hard if name == "hard" else ['count(span[name="s"]) = 1'] if name == "traced" else ["response.status = 200"]
@@ -105,8 +151,7 @@ class Stage:
 
     def context(self, **more):
         server = self.server
-        told = {"http": server.http, "otlp": server.otlp, "grpc": server.grpc, "system": self.system, "tokens": server.tokens,
-                "many": self.extra, "canaries": self.canaries, "notes": str(self.notes), "tests": self.tests, "ended": self.ended,
+        told = {"ports": self.ports(), "system": self.system, "tokens": server.tokens, "hanging": self.hanging, "many": self.extra, "canaries": self.canaries, "notes": str(self.notes), "tests": self.tests, "ended": self.ended,
                 "large": self.large, "traced": self.traced, "calls": self.calls, "part": 10 if self.is_short else 1} | more
         path = self.folder / f"context-{secrets.token_hex(4)}.json"
         path.write_text(json.dumps(told))
@@ -125,7 +170,7 @@ class Stage:
         while not context.with_suffix(".carried").exists() and time.monotonic() < until and attacker.poll() is None:
             time.sleep(0.05)
         try:
-            with probing(self.server) as probes:
+            with probing(*self.servers) as probes:
                 seen = result(self.piped("load.py", context, seconds), seconds + TAIL_SECONDS, "the load")
             attacker.terminate()
             told = result(attacker, 30, "the attack")
@@ -133,16 +178,17 @@ class Stage:
             for process in filter(None, (attacker, sink)):
                 process.kill()
                 process.wait()
-        return seen | {"attack": told, "probes": probes, "memory": self.server.memory(), "journal": self.journal(),
-                       "isAlive": self.server.process.poll() is None, "logLeaks": self.logged()}
+        return seen | {"attack": told, "probes": probes, "memory": max(it.memory() for it in self.servers),
+                       "journal": max(map(self.journal, self.servers)), "stream": self.nats.used() if self.nats else 0,
+                       "isAlive": all(it.process.poll() is None for it in self.servers), "logLeaks": self.logged()}
 
     def piped(self, *words):
         return self.server.run([sys.executable, HERE / words[0], *words[1:]], out=subprocess.PIPE)
 
-    def journal(self):
-        """Bytes of spans on disk."""
+    def journal(self, server):
+        """Bytes of spans on the disk of a server."""
         total = 0
-        for path in Path(self.folder / "data").rglob("*"):
+        for path in server.data.rglob("*"):
             with contextlib.suppress(OSError):
                 total += path.stat().st_size
         return total
@@ -150,10 +196,31 @@ class Stage:
     def logged(self):
         """Bytes of secrets in what processes have written to their logs: nobody's may be there."""
         secret = f"{self.canaries['beta']}-secret".encode()
-        return sum(path.read_bytes().count(secret) * len(secret) for path in self.folder.glob("*.log"))
+        return sum(path.read_bytes().count(secret) * len(secret) for path in self.folder.rglob("*.log"))
+
+    def searched(self):
+        """Ends servers and NATS, and searches their files for the canaries of all projects, and for one that is planted there."""
+        planted = self.canaries["planted"]
+        self.nats.plant(f"{planted}-secret")
+        (self.server.data / "planted").write_text(f"{planted}-secret".encode().hex())
+        for server in self.servers:
+            stop(server.process)
+        self.nats.close()
+        of_projects = [it for name, it in self.canaries.items() if name != "planted"]
+        stores = [FileSearch([*of_projects, planted]).folder(it) for it in self.nats.folders]
+        data = [FileSearch([*of_projects, planted]).folder(it.data) for it in self.servers]
+        found = [it for search in stores + data for it in search.found]
+        has_planted = lambda searches: any(it[2] == planted for search in searches for it in search.found)  # noqa: E731
+        return {"found": [it for it in found if it[2] != planted], "planted": has_planted(stores) + has_planted(data),
+                "stores": sum(it.searched for it in stores), "data": sum(it.searched for it in data)}
 
     def close(self):
-        self.server.close()
+        for server in self.servers:
+            server.close()
+        for process in reversed(self.others):
+            if process.poll() is None:
+                process.kill()
+            process.wait()
 
 
 def result(process, limit, what):
