@@ -67,7 +67,10 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
 
 /// `cargo xtask prove tenants`: one project abuses each resource that projects share, and another must not notice.
 fn tenants(machine: &Machine, rest: &[&str]) -> Result<()> {
-    services::with(machine, &["postgres"], |variables| {
+    // Several servers share spans over NATS.
+    let needed: &[&str] =
+        if rest.contains(&"--replicas") { &["postgres", "nats"] } else { &["postgres"] };
+    services::with(machine, needed, |variables| {
         spawn::run(machine.cargo().args(["build", "--quiet", "--release", "-p", "cli"]))?;
         let mut python = machine.command("python3");
         python.arg(machine.root.join("tests/tenants/prove.py")).args(rest);

@@ -94,8 +94,8 @@ const STEPS: &[Step] = &[
     },
     Step {
         name: "tenants",
-        what: "no project hurts another on the server of `tests/tenants`",
-        services: &["postgres"],
+        what: "no project hurts another on the servers of `tests/tenants`",
+        services: &["postgres", "nats"],
         run: tenants,
     },
     Step {
@@ -291,20 +291,27 @@ fn dogfood(machine: &Machine, variables: &Variables) -> Result<()> {
 }
 
 /// Each case starts its own Postgres, so that none sees the rows of another.
-fn traps(machine: &Machine, _: &Variables) -> Result<()> {
-    played(machine, "tests/traps/run.py", &["--jobs", TRAPS_AT_ONCE])
+fn traps(machine: &Machine, variables: &Variables) -> Result<()> {
+    played(machine, "tests/traps/run.py", &["--jobs", TRAPS_AT_ONCE], variables)
 }
 
-fn tenants(machine: &Machine, _: &Variables) -> Result<()> {
-    played(machine, "tests/tenants/run.py", &[])?;
-    played(machine, "tests/tenants/prove.py", &["--short"])
+fn tenants(machine: &Machine, variables: &Variables) -> Result<()> {
+    const PROOF: &str = "tests/tenants/prove.py";
+    played(machine, "tests/tenants/run.py", &[], variables)?;
+    played(machine, PROOF, &["--short"], variables)?;
+    played(machine, PROOF, &["--short", "--replicas", "3"], variables)
 }
 
 /// Runs cases with the program as it is built for tests.
-fn played(machine: &Machine, cases: &str, arguments: &[&str]) -> Result<()> {
+fn played(
+    machine: &Machine,
+    cases: &str,
+    arguments: &[&str],
+    variables: &Variables,
+) -> Result<()> {
     let program = programs::build(machine)?.join(programs::PRODUCT);
     let mut python = machine.command("python3");
-    python.arg(machine.root.join(cases)).args(arguments);
+    python.arg(machine.root.join(cases)).args(arguments).envs(variables.iter().cloned());
     spawn::run(python.env("QUALITYTRACE", program))
 }
 

@@ -46,9 +46,11 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   prove referee [--cases N]         the language beside a second reading of its reference; --seed N plays one case again
   prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice
   prove bus [RUNS] [--nodes N]      two servers over NATS: spans of each trace to both, half of 1,000 runs decided by absence
-  prove plays [PLAYS]               the decisions of the bus over NATS on a virtual clock, a million times, and planted faults
+  prove plays [PLAYS]               the decisions of the bus over NATS and about leases on virtual clocks, a million times,
+                                    and planted faults
   prove tenants [--seconds N]       one project abuses each shared resource for a minute, and another must not notice:
-                                    verdicts, leaks, latency beside a bare sink; --short, --only NAME…, --list
+                                    verdicts, leaks, latency beside a bare sink; --short, --only NAME…, --list;
+                                    --replicas N: servers over one NATS, whose files are searched too
   prove dogfood                     repeats that suite on a busy machine until 1,000 verdicts are in
   prove trigger                     a new trigger touches four files, and its tests pass and fail as they should
   dogfood [--keep DIR]              Qualitytrace tests Qualitytrace: `tests/dogfood/run.sh`, and what its traces must

@@ -54,6 +54,7 @@ pub use telemetry::{
 pub use http::tls::TlsError;
 pub use ingest::error::IngestError;
 pub use start_error::StartError;
+pub use worker::plays::{LeaseCounts, LeaseFault, play as play_lease};
 
 use access::{Access, proxies::TrustedProxies};
 use config::{Config, Mode, ServerRoles};

@@ -1,7 +1,8 @@
 //! The active runs of this process, and their leases: renewed together, each measured by the worker's own clock.
 //!
 //! One statement renews all leases, so that many runs cost no more than one, and a slow database gets one query and not one
-//! for each. It runs on the control runtime. A task that executes a run checks its lease and not the database.
+//! for each. It runs on the control runtime. A task that executes a run checks its lease and not the database; what follows from a
+//! lease is decided in `lease_term.rs`.
 
 use std::{
     collections::HashMap,
@@ -17,6 +18,8 @@ use tokio::{
     time::{Instant, sleep, sleep_until},
 };
 use tokio_util::sync::CancellationToken;
+
+use super::lease_term::{LeaseState, LeaseTerm};
 
 /// How long to wait before a failed write is retried.
 pub(super) const RETRY: Duration = Duration::from_millis(200);
@@ -34,9 +37,9 @@ pub(super) struct ActiveRuns {
 pub(super) struct Lease {
     pub(super) run: RunId,
     pub(super) epoch: i64,
-    length: Duration,
-    /// Never later than the end of the lease in the database: it counts from before the renewal was requested.
-    until: Mutex<Instant>,
+    /// When the lease was requested: its times count from there.
+    asked: Instant,
+    term: Mutex<LeaseTerm>,
     /// Cancelled once another worker was seen to own the run.
     lost: CancellationToken,
     /// Cancelled once a stop request for the run was seen.
@@ -74,8 +77,8 @@ impl ActiveRuns {
         let lease = Arc::new(Lease {
             run,
             epoch,
-            length,
-            until: Mutex::new(asked + length),
+            asked,
+            term: Mutex::new(LeaseTerm::new(Duration::ZERO, length)),
             lost: CancellationToken::new(),
             stopped: CancellationToken::new(),
         });
@@ -113,12 +116,15 @@ impl ActiveRuns {
         for lease in leases {
             match renewed.get(&lease.run) {
                 Some(stop_at) => {
-                    lease.set_until(asked + lease.length);
+                    lease.term().renewed(lease.time_of(asked));
                     if stop_at.is_some() {
                         lease.stopped.cancel();
                     }
                 }
-                None => lease.lost.cancel(),
+                None => {
+                    lease.term().lose();
+                    lease.lost.cancel();
+                }
             }
         }
         true
@@ -133,15 +139,20 @@ impl Lease {
     /// Waits until the lease is lost or has expired.
     pub(super) async fn over(&self) -> LeaseLost {
         loop {
-            let until = *self.until();
+            let until = self.asked + self.term().until();
             tokio::select! {
-                () = self.lost.cancelled() => {
-                    return LeaseLost("another worker has taken the run".to_owned());
-                }
+                () = self.lost.cancelled() => {}
                 () = sleep_until(until) => {}
             }
-            if self.left().is_zero() {
-                return LeaseLost("the lease ran out while the database did not answer".to_owned());
+            match self.term().state(self.time_of(Instant::now())) {
+                LeaseState::Held => {}
+                LeaseState::Lost => {
+                    return LeaseLost("another worker has taken the run".to_owned());
+                }
+                LeaseState::Expired => {
+                    let words = "the lease ran out while the database did not answer";
+                    return LeaseLost(words.to_owned());
+                }
             }
         }
     }
@@ -151,20 +162,17 @@ impl Lease {
         self.stopped.cancelled().await;
     }
 
-    pub(super) fn is_half_left(&self) -> bool {
-        self.left() * 2 >= self.length
+    /// Whether enough of the lease is left to record an attempt, and to fire the trigger.
+    pub(super) fn allows_trigger(&self) -> bool {
+        self.term().allows_trigger(self.time_of(Instant::now()))
     }
 
-    fn left(&self) -> Duration {
-        self.until().saturating_duration_since(Instant::now())
+    fn time_of(&self, moment: Instant) -> Duration {
+        moment.saturating_duration_since(self.asked)
     }
 
-    fn set_until(&self, until: Instant) {
-        *self.until() = until;
-    }
-
-    fn until(&self) -> MutexGuard<'_, Instant> {
-        self.until.lock().unwrap_or_else(PoisonError::into_inner)
+    fn term(&self) -> MutexGuard<'_, LeaseTerm> {
+        self.term.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 

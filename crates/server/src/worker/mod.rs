@@ -8,6 +8,8 @@ mod active_runs;
 pub(crate) mod gates;
 mod late;
 mod learning;
+mod lease_term;
+pub(crate) mod plays;
 mod ports;
 mod pump;
 mod run;

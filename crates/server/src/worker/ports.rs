@@ -391,7 +391,7 @@ impl Ports for WorkerPorts<'_> {
         let bus = &BusPlace { slot, state: self.worker.bus.state(channel) };
         self.announce().await?;
         // An attempt is recorded only if there is time to send it; the next renewal extends the lease.
-        while !self.lease.is_half_left() {
+        while !self.lease.allows_trigger() {
             sleep(RETRY).await;
         }
         let written = self
@@ -405,7 +405,7 @@ impl Ports for WorkerPorts<'_> {
     }
 
     async fn fire(&self, request: &Request, attempt: &Attempt) -> Result<Answer, LeaseLost> {
-        let (permit, hold) = (|| self.lease.is_half_left(), &self.hold);
+        let (permit, hold) = (|| self.lease.allows_trigger(), &self.hold);
         if is_planted(Plant::SecondTrigger) {
             self.worker.triggers.fire(request, attempt, permit, hold).await;
         }

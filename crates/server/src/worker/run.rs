@@ -14,6 +14,7 @@ use runner::{FinishedRun, Job, LeaseLost, Limits, Ports, RunError, Share};
 
 use super::{
     late::LateRun,
+    lease_term::{STALLS_MAX, is_given_up},
     ports::{self, WorkerPorts},
     slots::Slot,
     state::{LeasedRun, Worker},
@@ -29,8 +30,6 @@ use crate::{
     worker::{gates::gates, variables::variables},
 };
 
-/// How many workers may stall or die while they own a run. A run that stalls each of them ends as inconclusive.
-const STALLS_MAX: i32 = 2;
 /// The reason of a run that was stopped.
 const STOPPED: &str =
     "stopped: the run was cancelled before it had its verdict; run it again if needed";
@@ -93,15 +92,15 @@ async fn execute(
     }];
     let began = worker.world.now();
     let plan = match taken.stalls {
-        ..STALLS_MAX if taken.test.document.len() <= DOCUMENT_SMALL_BYTES => compile(taken),
-        ..STALLS_MAX => {
-            let taken = taken.clone();
-            ports.share().run(move || compile(&taken)).await
-        }
-        _ => Err(format!(
+        stalls if is_given_up(stalls) => Err(format!(
             "given up: {STALLS_MAX} workers had the run, and each stalled or died, or lost the database for longer than its \
              lease; see their logs"
         )),
+        _ if taken.test.document.len() <= DOCUMENT_SMALL_BYTES => compile(taken),
+        _ => {
+            let taken = taken.clone();
+            ports.share().run(move || compile(&taken)).await
+        }
     };
     steps.push(StepTime { step: Step::Compile, began, ended: worker.world.now() });
     let resolve_began = worker.world.now();
