@@ -397,7 +397,7 @@ fn subscribe<B: Bus>(bus: &B, channel: Channel) -> B::Subscription {
 }
 
 fn batch(channel: Channel, bytes: Vec<u8>) -> Batch {
-    Batch { channel, spans: 1, bytes: Bytes::from(bytes), projects: None }
+    Batch { channel, spans: 1, bytes: Bytes::from(bytes), projects: None, owner: None }
 }
 
 /// Reads the next `batches` batches.

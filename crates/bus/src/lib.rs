@@ -184,6 +184,8 @@ pub struct Batch {
     pub bytes: Bytes,
     /// The projects that the sender may write to; none stands for all. A batch for a trace of another project is discarded.
     pub projects: Option<Arc<[Project]>>,
+    /// The project of the trace, for its share of a bus that processes share; none if that is not known.
+    pub owner: Option<Project>,
 }
 
 /// The bus refused to store a batch, and kept all batches that a subscriber waits for. Publishing it again later may succeed.

@@ -128,7 +128,7 @@ impl Writer {
         let mut told = Ack { reply, result: Ok(()), has_some: false };
         // An empty batch would cost its slot and carry no data.
         for batch in batches.into_iter().filter(|batch| !batch.bytes.is_empty()) {
-            let Batch { channel: Channel { trace, .. }, spans, bytes, projects } = &batch;
+            let Batch { channel: Channel { trace, .. }, spans, bytes, projects, .. } = &batch;
             if !self.spans.lock().is_open_to(*trace, projects.as_deref(), *spans) {
                 continue;
             }

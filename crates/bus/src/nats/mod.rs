@@ -13,7 +13,9 @@ mod outbox;
 mod publish;
 mod reader;
 mod requests;
+mod shares;
 mod simulation;
+mod usage;
 mod wire;
 
 use std::{
@@ -32,7 +34,7 @@ use thiserror::Error;
 use tokio::{
     sync::oneshot,
     task::{AbortHandle, JoinSet},
-    time::timeout,
+    time::{Instant, timeout},
 };
 
 use crate::{
@@ -44,6 +46,7 @@ use hints::NatsHints;
 use outbox::{Notice, Outbox};
 use publish::Publisher;
 use reader::{Scope, StreamReader};
+use shares::StreamShares;
 pub use requests::{PeerRequest, PeerRequests};
 pub use simulation::{PlantedFault, PlayCounts, play};
 pub use wire::STREAM_SLOTS;
@@ -214,11 +217,14 @@ impl Nats {
             spans: spans.clone(),
             sealer: Mutex::new(keys.sealer()),
             outbox: Outbox::default(),
+            shares: StreamShares::new(&self.options.stream),
+            began: Instant::now(),
         });
         let exchange = self.hints.exchange(&connection);
         let mut tasks = JoinSet::new();
         tasks.spawn(exchange);
         tasks.spawn(Arc::clone(&publisher).send_notices());
+        tasks.spawn(Arc::clone(&publisher).exchange_usage(keys.clone()));
         let (mut own, answers) = (None, Arc::new(AtomicBool::new(true)));
         if slot.is_none() {
             tasks.spawn(Arc::clone(&connection).watch(Arc::clone(&answers)));

@@ -1,4 +1,5 @@
-//! Publishes batches: in chunks, sealed, tried again for some time; where that fails, their readers are notified.
+//! Publishes batches: in chunks, sealed, tried again for some time; where that fails, their readers are notified. What exceeds the
+//! share of its project is lost to its trace before the sender gets an answer.
 
 use std::{
     collections::HashSet,
@@ -7,12 +8,13 @@ use std::{
 };
 
 use bytes::Bytes;
-use model::Timestamp;
+use model::{Project, Timestamp};
 use tokio::time::{Instant, sleep, timeout};
 
 use super::{
     connection::{Connection, StoreError},
     outbox::{Notice, Outbox},
+    shares::{MESSAGE_BYTES, StreamShares},
     wire::{self, CHUNK_BYTES, Chunk, Head, StreamNumber},
 };
 use crate::{
@@ -37,11 +39,16 @@ pub(super) struct Publisher {
     pub(super) spans: Spans,
     pub(super) sealer: Mutex<Sealer>,
     pub(super) outbox: Outbox,
+    pub(super) shares: StreamShares,
+    /// When the process began to take part: shares count times from there.
+    pub(super) began: Instant,
 }
 
 /// A message that is not stored yet.
 struct UnsentMessage {
     channel: Channel,
+    /// The project that it counts for.
+    owner: Option<Project>,
     subject: String,
     payload: Bytes,
 }
@@ -68,14 +75,16 @@ impl Publisher {
         for batch in large {
             self.lose(now, batch.channel);
         }
-        let mut messages = Vec::new();
+        let (mut messages, mut exceeding) = (Vec::new(), HashSet::new());
         for batch in &batches {
             match self.messages(now, batch) {
-                Some(chunks) => messages.extend(chunks),
+                Some(chunks) if self.has_room(&chunks) => messages.extend(chunks),
+                Some(_) => drop(exceeding.insert(batch.channel)),
                 None => self.lose(now, batch.channel),
             }
         }
         let mut unstored = LossGuard { publisher: self, now, messages };
+        self.lose_stored(now, exceeding).await?;
         let began = Instant::now();
         while !unstored.messages.is_empty() {
             match self.try_all(&mut unstored.messages).await {
@@ -91,6 +100,39 @@ impl Publisher {
                         return Err(PublishError::Away { reason });
                     }
                     sleep(PAUSE).await;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Counts the messages of a batch for its project; false if they exceed its share.
+    fn has_room(&self, chunks: &[UnsentMessage]) -> bool {
+        let Some(UnsentMessage { channel, owner: Some(owner), .. }) = chunks.first() else {
+            return true;
+        };
+        let bytes = chunks.iter().map(UnsentMessage::stored_bytes).sum();
+        let stream = StreamNumber::of(channel.slot);
+        self.shares.take(stream, owner, bytes, self.began.elapsed())
+    }
+
+    /// Records that spans of these traces were lost, and returns when their readers will know it: the sender gets no refusal, so that
+    /// a proof after its answer must find the loss. Unlike notices that wait, this is no reason for doubts in other traces.
+    async fn lose_stored(
+        &self,
+        now: Timestamp,
+        channels: HashSet<Channel>,
+    ) -> Result<(), PublishError> {
+        for channel in channels {
+            self.spans.lose(now, channel.trace);
+            if self.shares.is_lost(channel.trace) {
+                continue;
+            }
+            match self.send_notice(&Notice::Loss(channel)).await {
+                Ok(()) => self.shares.note_lost(channel.trace),
+                Err(error) => {
+                    self.outbox.add(Notice::Loss(channel));
+                    return Err(PublishError::Away { reason: error.to_string() });
                 }
             }
         }
@@ -134,7 +176,7 @@ impl Publisher {
 
     /// Returns the messages of a batch; none if it needs more than a batch may have.
     fn messages(&self, now: Timestamp, batch: &Batch) -> Option<Vec<UnsentMessage>> {
-        let Batch { channel, spans, bytes, projects } = batch;
+        let Batch { channel, spans, bytes, projects, owner } = batch;
         let mut whole = wire::write_projects(projects.as_deref());
         whole.extend_from_slice(bytes);
         let room = self.connection.payload_bytes_max().saturating_sub(CHUNK_BYTES + SEAL_BYTES);
@@ -147,7 +189,8 @@ impl Publisher {
             let head = Chunk { publisher, number, index, count, spans: *spans, at: now };
             // The subject has the trace.
             let payload = self.seal(Head::Chunk(head).write(), channel.trace.as_bytes(), chunk);
-            UnsentMessage { channel: *channel, subject: subject.clone(), payload: payload.into() }
+            let (subject, owner) = (subject.clone(), owner.clone());
+            UnsentMessage { channel: *channel, owner, subject, payload: payload.into() }
         };
         Some((0..count).zip(chunks).map(message).collect())
     }
@@ -216,8 +259,20 @@ fn projects_of(projects: &Option<Vec<model::Project>>) -> Vec<u8> {
     wire::write_projects(projects.as_deref())
 }
 
+impl UnsentMessage {
+    fn stored_bytes(&self) -> u64 {
+        (self.payload.len() + self.subject.len()) as u64 + MESSAGE_BYTES
+    }
+}
+
 impl Drop for LossGuard<'_> {
     fn drop(&mut self) {
+        for message in &self.messages {
+            if let Some(owner) = &message.owner {
+                let stream = StreamNumber::of(message.channel.slot);
+                self.publisher.shares.give_back(stream, owner, message.stored_bytes());
+            }
+        }
         let channels: HashSet<_> = self.messages.iter().map(|message| message.channel).collect();
         for channel in channels {
             self.publisher.lose(self.now, channel);

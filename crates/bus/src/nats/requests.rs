@@ -129,7 +129,7 @@ impl PeerRequest {
 }
 
 /// Opens a message whose answers have this subject.
-fn open(opener: &mut Opener, payload: &[u8], reply: &[u8]) -> Option<(Head, Vec<u8>)> {
+pub(super) fn open(opener: &mut Opener, payload: &[u8], reply: &[u8]) -> Option<(Head, Vec<u8>)> {
     let (head, sealed) = Head::read(payload)?;
     let prefix = [&head.write(), reply].concat();
     Some((head, opener.open(&prefix, sealed)?))
@@ -139,6 +139,6 @@ fn subject(prefix: &str) -> String {
     format!("{prefix}.requests")
 }
 
-async fn next(messages: &mut Subscriber) -> Option<Message> {
+pub(super) async fn next(messages: &mut Subscriber) -> Option<Message> {
     poll_fn(|context| Pin::new(&mut *messages).poll_next(context)).await
 }

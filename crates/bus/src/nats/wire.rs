@@ -29,6 +29,16 @@ impl StreamNumber {
         Self(slot.0 / STREAM_SLOTS)
     }
 
+    /// Returns the stream with this number.
+    pub(super) fn from_number(number: u16) -> Self {
+        Self(number)
+    }
+
+    /// Returns its number.
+    pub(super) fn number(self) -> u16 {
+        self.0
+    }
+
     /// Returns the first streams.
     pub(super) fn first(streams: u16) -> impl Iterator<Item = Self> {
         (0..streams).map(Self)
@@ -112,6 +122,8 @@ pub(super) enum Head {
     Request(PublisherId),
     /// The answer of a process to a request, sealed.
     Answer(PublisherId),
+    /// What a process has stored for each project, sealed.
+    Usage(PublisherId),
     /// This many exports could not be read; the projects of their senders follow, sealed.
     Unread(PublisherId, Signal, u64),
 }
@@ -124,6 +136,7 @@ const UNREAD_SPANS: u8 = 5;
 const UNREAD_LOGS: u8 = 6;
 const REQUEST: u8 = 7;
 const ANSWER: u8 = 8;
+const USAGE: u8 = 9;
 
 /// The size of the head of a chunk.
 pub(super) const CHUNK_BYTES: usize = 2 + 8 + 8 + 2 + 2 + 4 + 8;
@@ -146,10 +159,14 @@ impl Head {
                 bytes.extend(publisher.0);
                 bytes.extend(number.to_be_bytes());
             }
-            Self::Loss(publisher) | Self::Request(publisher) | Self::Answer(publisher) => {
+            Self::Loss(publisher)
+            | Self::Request(publisher)
+            | Self::Answer(publisher)
+            | Self::Usage(publisher) => {
                 bytes.push(match self {
                     Self::Request(_) => REQUEST,
                     Self::Answer(_) => ANSWER,
+                    Self::Usage(_) => USAGE,
                     _ => LOSS,
                 });
                 bytes.extend(publisher.0);
@@ -196,6 +213,7 @@ impl Head {
             LOSS => Some((Self::Loss(publisher), rest)),
             REQUEST => Some((Self::Request(publisher), rest)),
             ANSWER => Some((Self::Answer(publisher), rest)),
+            USAGE => Some((Self::Usage(publisher), rest)),
             kind => {
                 let (number, rest) = rest.split_first_chunk()?;
                 let number = u64::from_be_bytes(*number);
@@ -240,6 +258,16 @@ pub(super) fn projects(mut bytes: &[u8]) -> Option<Option<Vec<Project>>> {
         bytes = rest;
     }
     Some(Some(projects))
+}
+
+/// Returns one project that was written, and what follows it.
+pub(super) fn take_project(mut bytes: &[u8]) -> Option<(Project, &[u8])> {
+    if take_u16(&mut bytes)? != 1 {
+        return None;
+    }
+    let length = usize::from(take_u16(&mut bytes)?);
+    let (name, rest) = bytes.split_at_checked(length)?;
+    Some((std::str::from_utf8(name).ok()?.parse().ok()?, rest))
 }
 
 /// Whether a sender may write to a project, and the spans that it sent; none if it is damaged.
@@ -309,6 +337,7 @@ mod tests {
             Head::Log(publisher, 5),
             Head::Unread(publisher, Signal::Spans, 6),
             Head::Unread(publisher, Signal::Logs, 7),
+            Head::Usage(publisher),
         ];
         for head in heads {
             let mut bytes = head.write();

@@ -178,7 +178,7 @@ fn now() -> Timestamp {
 }
 
 fn batch(channel: Channel, bytes: impl Into<Bytes>) -> Batch {
-    Batch { channel, spans: 1, bytes: bytes.into(), projects: None }
+    Batch { channel, spans: 1, bytes: bytes.into(), projects: None, owner: None }
 }
 
 async fn publish(bus: &Nats, channel: Channel, text: &str) -> Result<(), PublishError> {
@@ -265,6 +265,58 @@ async fn a_large_batch_travels_in_chunks() {
     ingest.publish(now(), vec![batch(channel, bytes.clone())]).await.expect("stored");
     assert_eq!(worker.proved(channel).await, Ok(1));
     assert!(subscription.next().await.expect("there") == bytes);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_project_leaves_half_of_a_stream_to_others_whoever_publishes() {
+    let server = NatsServer::start();
+    let limits = Limits {
+        bytes_max: 64 << 20,
+        trace_bytes_max: 32 << 20,
+        project_bytes_max: 64 << 20,
+        ..LIMITS
+    };
+    let options = || NatsOptions { limits, ..server.options() };
+    let worker = open_with(options(), 1).await;
+    let (one, other) = (open_with(options(), 2).await, open_with(options(), 3).await);
+    let [alpha, beta]: [Project; 2] = ["alpha", "beta"].map(|name| name.parse().expect("a name"));
+    let of = |owner: &Project, number, bytes: usize| Batch {
+        owner: Some(owner.clone()),
+        ..batch(channel(1, number), vec![7; bytes])
+    };
+    let listen = |number, project: &Project| {
+        let subscription = worker.subscribe(channel(1, number), project);
+        worker.expect(channel(1, number));
+        subscription
+    };
+    // A stream has 10 MiB.
+    let _alphas = listen(1, &alpha);
+    for _ in 0..5 {
+        one.publish(now(), vec![of(&alpha, 1, 1_000_000)]).await.expect("stored");
+    }
+    assert_eq!(worker.proved(channel(1, 1)).await, Ok(5));
+    let _betas = listen(2, &beta);
+    let both = vec![of(&alpha, 1, 1_000_000), of(&beta, 2, 1_000_000)];
+    one.publish(now(), both).await.expect("it is no reason to refuse the sender");
+    assert_eq!(worker.proved(channel(1, 1)).await, Err(Doubt::Lost(1)), "before the answer");
+    assert_eq!(worker.proved(channel(1, 2)).await, Ok(1), "another project");
+    one.publish(now(), vec![of(&alpha, 1, 1_000_000)]).await.expect("lost as well");
+    assert_eq!(worker.proved(channel(1, 1)).await, Err(Doubt::Lost(1)), "one notice is enough");
+    // Another process hears of it soon.
+    let (began, mut number) = (Instant::now(), 100);
+    loop {
+        number += 1;
+        let _subscription = listen(number, &alpha);
+        other.publish(now(), vec![of(&alpha, number, 100_000)]).await.expect("no refusal");
+        match worker.proved(channel(1, number)).await {
+            Err(Doubt::Lost(1)) => break,
+            proved => assert_eq!(proved, Ok(1)),
+        }
+        assert!(began.elapsed() < Duration::from_secs(5), "it never hears of it");
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    other.publish(now(), vec![of(&beta, 2, 1_000_000)]).await.expect("stored");
+    assert_eq!(worker.proved(channel(1, 2)).await, Ok(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]

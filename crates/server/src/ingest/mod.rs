@@ -193,12 +193,18 @@ impl Ingest {
             && sender.projects().is_none_or(|projects| projects.iter().any(|it| keys.is_of(it, id)))
     }
 
-    /// Returns the bus channels for the spans of a trace from this sender.
-    fn channels(&self, id: TraceId, sender: &Sender) -> Vec<Channel> {
+    /// Returns the bus channels for the spans of a trace from this sender, with the projects of the runs that have them. The project
+    /// of a sender for all projects is not known.
+    fn channels(&self, id: TraceId, sender: &Sender) -> Vec<(Channel, Option<Project>)> {
         let Some(keys) = self.keys.get() else { return Vec::new() };
-        let minted = self.is_minted(keys, &id, sender).then(|| own_channel(keys, id));
-        let external = self.interests.of(&id, sender).into_iter();
-        let external = external.map(|waiter| channel(keys, &waiter.project, id, waiter.slot));
+        let minted = self.is_minted(keys, &id, sender).then(|| {
+            let owner = sender.projects().and_then(|of| of.iter().find(|it| keys.is_of(it, &id)));
+            (own_channel(keys, id), owner.cloned())
+        });
+        let external =
+            self.interests.of(&id, sender).into_iter().map(|waiter| {
+                (channel(keys, &waiter.project, id, waiter.slot), Some(waiter.project))
+            });
         minted.into_iter().chain(external).collect()
     }
 }
@@ -210,13 +216,15 @@ impl Sink for Ingest {
     }
 
     fn lost(&self, trace_id: &TraceId, sender: &Sender) {
-        for channel in self.channels(*trace_id, sender) {
+        for (channel, _) in self.channels(*trace_id, sender) {
             self.bus.lose(self.world.now(), channel);
         }
     }
 
     fn logged(&self, trace_id: &TraceId, sender: &Sender) {
-        self.channels(*trace_id, sender).into_iter().for_each(|channel| self.bus.log(channel));
+        for (channel, _) in self.channels(*trace_id, sender) {
+            self.bus.log(channel);
+        }
     }
 
     fn lost_unread(&self, sender: &Sender, what: receiver::LostSignal) {
@@ -240,11 +248,12 @@ impl Sink for Ingest {
         let batches = batches.into_iter().flat_map(|Batch { trace_id, spans, bytes }| {
             let channels = self.channels(trace_id, sender).into_iter();
             let projects = projects.clone();
-            channels.map(move |channel| bus::Batch {
+            channels.map(move |(channel, owner)| bus::Batch {
                 channel,
                 spans,
                 bytes: bytes.clone(),
                 projects: projects.clone(),
+                owner,
             })
         });
         let batches: Vec<_> = batches.collect();
