@@ -248,7 +248,7 @@ impl Nats {
         let is_shared = self
             .membership
             .get()
-            .is_none_or(|it| it.is_delivered() && it.publisher.outbox.is_empty());
+            .is_none_or(|it| it.is_delivered() && it.publisher.outbox.is_current());
         self.connection.get().filter(|_| is_shared)?.known_identity()
     }
 

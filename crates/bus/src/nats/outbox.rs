@@ -1,19 +1,25 @@
 //! What the readers of traces have to know, and is not stored yet: losses, log records, unreadable exports.
 //!
-//! Each notice is sent until it is stored. Equal notices are one message, so that the outbox stays small however long NATS is away.
+//! Each notice is sent until it is stored, the oldest first. Equal notices that wait are one message, so that the outbox stays small
+//! however long NATS is away; and who waits for a notice does not wait for those of others that came later.
 
 use std::{
-    collections::{HashMap, HashSet},
+    collections::{BTreeMap, HashMap},
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use model::Project;
-use tokio::sync::Notify;
+use tokio::{sync::Notify, time::Instant};
 
 use crate::{Channel, Signal};
 
-/// The upper bound of traces in the outbox. Beyond it, batches are refused before they are sent, and records are not counted.
+/// The upper bound of notices about traces. Beyond it, batches are refused before they are sent, and records are not counted.
 const TRACES_MAX: usize = 65_536;
+
+/// How long a notice may wait until this process counts as one that does not share what it knows. With the time between two heartbeats
+/// it is less than a sender waits for its answer.
+const LATE: Duration = Duration::from_secs(2);
 
 /// The projects of a sender; none stands for all.
 type Projects = Option<Vec<Project>>;
@@ -23,15 +29,27 @@ pub(super) struct Outbox {
     notices: Mutex<Unsent>,
     /// There is something to send.
     news: Notify,
-    /// Everything was sent.
-    empty: Notify,
+    /// Something was sent.
+    sent: Notify,
 }
 
 #[derive(Debug, Default)]
 struct Unsent {
-    losses: HashSet<Channel>,
-    logs: HashMap<Channel, u64>,
-    unread: HashMap<(Signal, Projects), u64>,
+    next: u64,
+    /// The notices by their numbers, with the times at which they were added.
+    queue: BTreeMap<u64, (Notice, Instant)>,
+    /// The notices that are not being sent, and to which equal ones are added.
+    open: HashMap<NoticeKind, u64>,
+    /// The notices about traces.
+    traces: usize,
+}
+
+/// What equal notices have in common.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+enum NoticeKind {
+    Loss(Channel),
+    Log(Channel),
+    Unread(Signal, Projects),
 }
 
 /// A message to send.
@@ -42,66 +60,57 @@ pub(super) enum Notice {
     Unread(Signal, Projects, u64),
 }
 
+/// The number of a notice in the outbox.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct NoticeNumber(u64);
+
 impl Outbox {
     pub(super) fn add(&self, notice: Notice) {
-        let mut unsent = self.unsent();
-        match notice {
-            Notice::Loss(channel) => drop(unsent.losses.insert(channel)),
-            Notice::Log(channel, records) if unsent.traces() < TRACES_MAX => {
-                *unsent.logs.entry(channel).or_default() += records;
-            }
-            Notice::Log(..) => {}
-            Notice::Unread(signal, projects, exports) => {
-                *unsent.unread.entry((signal, projects)).or_default() += exports;
-            }
-        }
-        drop(unsent);
+        self.unsent().add(notice);
         self.news.notify_one();
     }
 
-    /// Waits for a notice.
-    pub(super) async fn next(&self) -> Notice {
+    /// Waits for a notice, and returns the oldest; equal ones are not added to it any more.
+    pub(super) async fn next(&self) -> (NoticeNumber, Notice) {
         loop {
-            if let Some(notice) = self.unsent().first() {
-                return notice;
+            if let Some(first) = self.unsent().first() {
+                return first;
             }
-            self.empty.notify_waiters();
             self.news.notified().await;
         }
     }
 
     /// Removes a notice that is stored.
-    pub(super) fn remove(&self, notice: &Notice) {
+    pub(super) fn remove(&self, NoticeNumber(number): NoticeNumber) {
         let mut unsent = self.unsent();
-        match notice {
-            Notice::Loss(channel) => drop(unsent.losses.remove(channel)),
-            Notice::Log(channel, records) => subtract(&mut unsent.logs, channel, *records),
-            Notice::Unread(signal, projects, exports) => {
-                subtract(&mut unsent.unread, &(*signal, projects.clone()), *exports);
-            }
+        if let Some((notice, _)) = unsent.queue.remove(&number) {
+            unsent.traces -= usize::from(notice.has_trace());
         }
-        if unsent.first().is_none() {
-            self.empty.notify_waiters();
-        }
+        drop(unsent);
+        self.sent.notify_waiters();
     }
 
     /// Waits until everything is stored that was added before.
     pub(super) async fn sent(&self) {
+        let end = self.unsent().next;
         loop {
-            let empty = self.empty.notified();
-            if self.unsent().first().is_none() {
+            let sent = self.sent.notified();
+            if self.unsent().queue.first_key_value().is_none_or(|(first, _)| *first >= end) {
                 return;
             }
-            empty.await;
+            sent.await;
         }
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.unsent().first().is_none()
+    /// Whether no notice has waited for long.
+    pub(super) fn is_current(&self) -> bool {
+        let unsent = self.unsent();
+        let oldest = unsent.queue.first_key_value();
+        oldest.is_none_or(|(_, (_, added_at))| added_at.elapsed() < LATE)
     }
 
     pub(super) fn is_full(&self) -> bool {
-        self.unsent().traces() >= TRACES_MAX
+        self.unsent().traces >= TRACES_MAX
     }
 
     fn unsent(&self) -> MutexGuard<'_, Unsent> {
@@ -110,36 +119,62 @@ impl Outbox {
 }
 
 impl Unsent {
-    fn traces(&self) -> usize {
-        self.losses.len() + self.logs.len()
+    fn add(&mut self, notice: Notice) {
+        let kind = notice.kind();
+        let open = self.open.get(&kind).and_then(|number| self.queue.get_mut(number));
+        if let Some((known, _)) = open {
+            return known.grow(&notice);
+        }
+        if matches!(notice, Notice::Log(..)) && self.traces >= TRACES_MAX {
+            return;
+        }
+        self.traces += usize::from(notice.has_trace());
+        self.queue.insert(self.next, (notice, Instant::now()));
+        self.open.insert(kind, self.next);
+        self.next += 1;
     }
 
-    fn first(&self) -> Option<Notice> {
-        let loss = self.losses.iter().next().map(|channel| Notice::Loss(*channel));
-        let log = || self.logs.iter().next().map(|(channel, count)| Notice::Log(*channel, *count));
-        let unread = || {
-            let ((signal, projects), count) = self.unread.iter().next()?;
-            Some(Notice::Unread(*signal, projects.clone(), *count))
-        };
-        loss.or_else(unread).or_else(log)
+    fn first(&mut self) -> Option<(NoticeNumber, Notice)> {
+        let (number, (notice, _)) = self.queue.first_key_value()?;
+        let (number, notice) = (*number, notice.clone());
+        if self.open.get(&notice.kind()) == Some(&number) {
+            self.open.remove(&notice.kind());
+        }
+        Some((NoticeNumber(number), notice))
     }
 }
 
-/// Reduces a count; removes it if nothing is left.
-fn subtract<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, u64>, key: &K, by: u64) {
-    if let Some(count) = counts.get_mut(key) {
-        *count = count.saturating_sub(by);
-        if *count == 0 {
-            counts.remove(key);
+impl Notice {
+    fn kind(&self) -> NoticeKind {
+        match self {
+            Self::Loss(channel) => NoticeKind::Loss(*channel),
+            Self::Log(channel, _) => NoticeKind::Log(*channel),
+            Self::Unread(signal, projects, _) => NoticeKind::Unread(*signal, projects.clone()),
+        }
+    }
+
+    fn has_trace(&self) -> bool {
+        matches!(self, Self::Loss(_) | Self::Log(..))
+    }
+
+    /// Adds the count of an equal notice.
+    fn grow(&mut self, other: &Self) {
+        match (self, other) {
+            (Self::Log(_, count), Self::Log(_, more))
+            | (Self::Unread(_, _, count), Self::Unread(_, _, more)) => *count += more,
+            _ => {}
         }
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use model::{BusSlot, TraceId};
+    use std::time::Duration;
 
-    use super::{Notice, Outbox};
+    use model::{BusSlot, TraceId};
+    use tokio::time::{advance, timeout};
+
+    use super::{LATE, Notice, Outbox};
     use crate::{Channel, Signal};
 
     fn channel(byte: u8) -> Channel {
@@ -152,21 +187,49 @@ mod tests {
         let outbox = Outbox::default();
         outbox.add(Notice::Loss(channel(1)));
         outbox.add(Notice::Loss(channel(1)));
-        outbox.remove(&outbox.next().await);
+        let (number, loss) = outbox.next().await;
+        assert_eq!(loss, Notice::Loss(channel(1)));
+        outbox.remove(number);
         outbox.add(Notice::Log(channel(1), 2));
         outbox.add(Notice::Log(channel(1), 3));
-        let log = outbox.next().await;
+        let (number, log) = outbox.next().await;
         assert_eq!(log, Notice::Log(channel(1), 5));
         outbox.add(Notice::Log(channel(1), 1));
-        outbox.remove(&log);
-        assert_eq!(outbox.next().await, Notice::Log(channel(1), 1));
-        outbox.remove(&Notice::Log(channel(1), 1));
+        assert_eq!(outbox.next().await, (number, log), "until it is stored");
+        outbox.remove(number);
+        let (number, log) = outbox.next().await;
+        assert_eq!(log, Notice::Log(channel(1), 1));
+        outbox.remove(number);
         let projects = Some(vec!["alpha".parse().expect("a name")]);
         outbox.add(Notice::Unread(Signal::Spans, projects.clone(), 1));
         outbox.add(Notice::Unread(Signal::Spans, None, 1));
-        for _ in 0..2 {
-            outbox.remove(&outbox.next().await);
+        for of in [projects, None] {
+            let (number, unread) = outbox.next().await;
+            assert_eq!(unread, Notice::Unread(Signal::Spans, of, 1));
+            outbox.remove(number);
         }
         outbox.sent().await;
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn nobody_waits_for_notices_of_others_that_came_later() {
+        let outbox = Outbox::default();
+        outbox.add(Notice::Unread(Signal::Spans, None, 1));
+        outbox.add(Notice::Loss(channel(1)));
+        let mut sent = std::pin::pin!(outbox.sent());
+        for _ in 0..2 {
+            assert!(timeout(Duration::ZERO, &mut sent).await.is_err(), "two have to be stored");
+            let (number, _) = outbox.next().await;
+            // A flood: there is always one more.
+            outbox.add(Notice::Unread(Signal::Spans, None, 1));
+            outbox.remove(number);
+        }
+        timeout(Duration::ZERO, &mut sent).await.expect("both are stored");
+        assert!(outbox.is_current());
+        advance(LATE).await;
+        assert!(!outbox.is_current(), "one has waited for too long");
+        let (number, _) = outbox.next().await;
+        outbox.remove(number);
+        assert!(outbox.is_current());
     }
 }

@@ -210,9 +210,9 @@ impl Publisher {
     /// Stores notices until the bus is closed.
     pub(super) async fn send_notices(self: Arc<Self>) {
         loop {
-            let notice = self.outbox.next().await;
+            let (number, notice) = self.outbox.next().await;
             match self.send_notice(&notice).await {
-                Ok(()) => self.outbox.remove(&notice),
+                Ok(()) => self.outbox.remove(number),
                 Err(_) => sleep(PAUSE).await,
             }
         }
