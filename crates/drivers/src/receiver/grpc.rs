@@ -55,7 +55,7 @@ pub(super) async fn respond<S: Sink>(
     let target = ExportTarget::of(&request);
     let sender = match intake.admit(request.headers(), peer).await {
         Ok(sender) => sender,
-        Err(error) => return refuse(&error, &intake.refused(&target, None, &error)),
+        Err(error) => return refuse(&error, &intake.refused(&target, None, &error).await),
     };
     match call(intake, &sender, request).await {
         Ok(message) => {
@@ -63,7 +63,7 @@ pub(super) async fn respond<S: Sink>(
             trailers.insert(STATUS, OK);
             with_type(Response::new(Reply::with_trailers(message, trailers)))
         }
-        Err(error) => refuse(&error, &intake.refused(&target, Some(&sender), &error)),
+        Err(error) => refuse(&error, &intake.refused(&target, Some(&sender), &error).await),
     }
 }
 

@@ -50,16 +50,19 @@ pub(super) async fn respond<S: Sink>(
     let form = known.unwrap_or_default();
     let version = request.version();
     let target = ExportTarget::of(&request);
-    let refused = |sender: Option<&Sender>, error: &ExportError| {
-        refuse(form, version, error, &intake.refused(&target, sender, error))
-    };
     let sender = match intake.admit(request.headers(), peer).await {
         Ok(sender) => sender,
-        Err(error) => return refused(None, &error),
+        Err(error) => {
+            let said = intake.refused(&target, None, &error).await;
+            return refuse(form, version, &error, &said);
+        }
     };
     match export(intake, &sender, known, request).await {
         Ok((signal, rejected)) => with_type(form, form.answer(signal, &rejected)),
-        Err(error) => refused(Some(&sender), &error),
+        Err(error) => {
+            let said = intake.refused(&target, Some(&sender), &error).await;
+            refuse(form, version, &error, &said)
+        }
     }
 }
 

@@ -142,7 +142,7 @@ impl<S: Sink> Intake<S> {
     /// Its spans may belong to a run, which must then conclude nothing from their absence: the sender may not retry, or not in
     /// time. The sink itself counts what it refused. A sender without permission, or with unknown permission, cannot influence
     /// the conclusion of a run: otherwise any untrusted sender could spoil all runs.
-    pub(super) fn refused(
+    pub(super) async fn refused(
         &self,
         target: &ExportTarget,
         sender: Option<&Sender>,
@@ -153,6 +153,8 @@ impl<S: Sink> Intake<S> {
             && let Some(signal) = target.signal()
         {
             self.sink.lost_unread(sender, signal);
+            // The sender may give up once it has the answer. If that fails, it has an error all the same.
+            self.sink.flush().await.ok();
         }
         let said = error.to_string();
         self.watch.refusal(&said, sender);
@@ -287,13 +289,17 @@ impl<S: Sink> Intake<S> {
             add(&self.watch.foreign, split.foreign);
             self.watch.keep_foreign(message, sender);
         }
+        if split.nameless > 0 {
+            self.sink.lost_unread(sender, LostSignal::Spans);
+        }
+        if split.nameless > 0 || !split.damaged.is_empty() {
+            // With the answer the sender has done its part: a run that is judged after it must know what is missing.
+            self.sink.flush().await?;
+        }
         if split.invalid == 0 {
             return Ok(PartialSuccess::default());
         }
         self.watch.invalid_spans(split.invalid, sender);
-        if split.nameless > 0 {
-            self.sink.lost_unread(sender, LostSignal::Spans);
-        }
         let reason = format!("{} spans whose ids are malformed", split.invalid);
         self.watch.refusal(&reason, Some(sender));
         Ok(PartialSuccess { items: split.invalid, reason })

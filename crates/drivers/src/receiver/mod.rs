@@ -111,7 +111,7 @@ pub trait Sink: Send + Sync + 'static {
     /// It MUST be counted, as far as there is room to track the trace at all, and MUST NOT block.
     fn logged(&self, trace_id: &TraceId, sender: &Sender);
 
-    /// Waits until what was noted has reached the runs, wherever they are. Called before log records are acknowledged.
+    /// Waits until what was noted has reached the runs, wherever they are. Called before the answer to an export with something to note.
     fn flush(&self) -> impl Future<Output = Result<(), SinkError>> + Send {
         async { Ok(()) }
     }
