@@ -76,6 +76,18 @@ pub struct LeaseCounts {
     pub given_up: u64,
 }
 
+impl LeaseCounts {
+    /// Adds the counts of another play.
+    pub fn add(&mut self, other: &Self) {
+        self.ended += other.ended;
+        self.fired += other.fired;
+        self.taken_over += other.taken_over;
+        self.lost += other.lost;
+        self.withheld += other.withheld;
+        self.given_up += other.given_up;
+    }
+}
+
 const RUNS: usize = 2;
 const WORKERS: usize = 3;
 /// The number of steps in a play, before all workers and the database work again.
@@ -257,7 +269,13 @@ impl LeasePlay {
         match kind {
             0 => worker.state = WorkerState::Hung,
             1 => worker.state = WorkerState::Suspended,
-            2 => worker.tasks.clear(),
+            2 => {
+                worker.tasks.clear();
+                (worker.renew_at, worker.lease_at) = (worker.clock, worker.clock);
+                for call in self.calls.iter_mut().filter(|call| call.worker == index) {
+                    call.owner = CallOwner::Nobody;
+                }
+            }
             _ => {
                 let runs = worker.tasks.iter().map(|task| (task.run, task.epoch)).collect();
                 if self.fault != Some(LeaseFault::EarlyRelease) {

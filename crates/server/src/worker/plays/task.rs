@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    CallOwner, LeaseCounts, LeaseFault, LeasePlay, WorkerState,
+    CallOwner, LeaseFault, LeasePlay, WorkerState,
     database::{DbAnswer, LEASE, ModelLease, ModelProgress, Statement, WriteKind},
 };
 use crate::worker::lease_term::{LeaseState, LeaseTerm, is_given_up};
@@ -46,18 +46,6 @@ pub(super) enum TaskEnd {
     Lost,
     /// Too little of the lease was left for the trigger.
     Withheld,
-}
-
-impl LeaseCounts {
-    /// Adds the counts of another play.
-    pub fn add(&mut self, other: &Self) {
-        self.ended += other.ended;
-        self.fired += other.fired;
-        self.taken_over += other.taken_over;
-        self.lost += other.lost;
-        self.withheld += other.withheld;
-        self.given_up += other.given_up;
-    }
 }
 
 impl ModelTask {
