@@ -363,7 +363,8 @@ async def host_slots(alpha):
 @attack({"start waits 202": 1, "export own 200": 50}, is_shared=True)
 async def stream(alpha):
     """Spans of alpha's own active runs, until its share of the stream in NATS is used, and then more."""
-    async def flood(caller):
+    async def flood(_):
+        caller = alpha.caller()  # the server closes a connection that is idle while spans are sent
         if not (run := await alpha.start(caller, "waits")):
             return await asyncio.sleep(0.1)
         trace, turns = None if "sink" not in alpha.context else alpha.context["ended"][1][1], 50

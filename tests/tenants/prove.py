@@ -57,11 +57,14 @@ def main():
 
 LARGE = "large_responses"
 LASTING = ("run_slots", "host_slots")  # what is left of these is in the way of the next
+SHORT_SHARED = ("database_pool", "live_streams", "strangers", "bus", "stream")  # of several servers, about what they share
 
 
 def known(options):
     """What can be played, with what it is about."""
     about = {name: it.play.__doc__ for name, it in ATTACKS.items() if options.replicas > 1 or not it.is_shared}
+    if options.short and options.replicas > 1 and not options.only:
+        return {name: about[name] for name in SHORT_SHARED}
     # It is about the memory of one process.
     return about if options.short or options.replicas > 1 else about | {LARGE: large_responses.__doc__}
 
