@@ -313,6 +313,7 @@ async fn a_project_leaves_half_of_a_stream_to_others_whoever_publishes() {
             proved => assert_eq!(proved, Ok(1)),
         }
         assert!(began.elapsed() < Duration::from_secs(5), "it never hears of it");
+        // Or it would use up the stream before it hears of it.
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     other.publish(now(), vec![of(&beta, 2, 1_000_000)]).await.expect("stored");

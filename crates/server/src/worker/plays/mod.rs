@@ -167,7 +167,7 @@ enum CallOwner {
 }
 
 /// A statement on its way, or its answer.
-struct Call {
+struct StatementCall {
     worker: usize,
     owner: CallOwner,
     statement: Statement,
@@ -182,7 +182,7 @@ struct LeasePlay {
     /// Nothing fails any more.
     is_calm: bool,
     workers: Vec<ModelWorker>,
-    calls: Vec<Call>,
+    calls: Vec<StatementCall>,
     /// The triggers of each run.
     fired: [u32; RUNS],
     /// The task whose verdict was accepted.
@@ -242,8 +242,8 @@ impl LeasePlay {
             0..45 => return self.work(worker),
             45..90 => return self.call(),
             _ if self.is_calm => {}
-            90..94 => self.disturb(worker),
-            94..96 => self.is_away = self.rng.one_in(4),
+            90..92 => self.disturb(worker),
+            92..94 => self.is_away = self.rng.one_in(4),
             _ => self.workers[worker].state = WorkerState::Awake,
         }
         Ok(())
@@ -306,7 +306,7 @@ impl LeasePlay {
 
     fn send(&mut self, worker: usize, owner: CallOwner, statement: Statement) {
         let asked = self.workers[worker].clock;
-        self.calls.push(Call { worker, owner, statement, asked, answer: None });
+        self.calls.push(StatementCall { worker, owner, statement, asked, answer: None });
     }
 
     /// A statement is executed, or its answer arrives; in any order.
@@ -331,7 +331,7 @@ impl LeasePlay {
             let owner = std::mem::replace(&mut call.owner, CallOwner::Nobody);
             let statement = call.statement.clone();
             let answer = Some(DbAnswer::Failed);
-            self.calls.push(Call { worker, owner, statement, asked, answer });
+            self.calls.push(StatementCall { worker, owner, statement, asked, answer });
             return Ok(());
         }
         if self.is_away {
@@ -344,7 +344,7 @@ impl LeasePlay {
     }
 
     /// A worker gets an answer.
-    fn arrive(&mut self, call: &Call) -> Result<(), String> {
+    fn arrive(&mut self, call: &StatementCall) -> Result<(), String> {
         let (fault, worker) = (self.fault, &mut self.workers[call.worker]);
         let clock = worker.clock;
         match (call.owner, &call.answer) {
