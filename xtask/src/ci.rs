@@ -303,12 +303,7 @@ fn tenants(machine: &Machine, variables: &Variables) -> Result<()> {
 }
 
 /// Runs cases with the program as it is built for tests.
-fn played(
-    machine: &Machine,
-    cases: &str,
-    arguments: &[&str],
-    variables: &Variables,
-) -> Result<()> {
+fn played(machine: &Machine, cases: &str, arguments: &[&str], variables: &Variables) -> Result<()> {
     let program = programs::build(machine)?.join(programs::PRODUCT);
     let mut python = machine.command("python3");
     python.arg(machine.root.join(cases)).args(arguments).envs(variables.iter().cloned());

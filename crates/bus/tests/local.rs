@@ -57,7 +57,13 @@ fn channel(number: u32) -> Channel {
 }
 
 fn batch(number: u32, bytes: Vec<u8>) -> Batch {
-    Batch { channel: channel(number), spans: 1, bytes: Bytes::from(bytes), projects: None, owner: None }
+    Batch {
+        channel: channel(number),
+        spans: 1,
+        bytes: Bytes::from(bytes),
+        projects: None,
+        owner: None,
+    }
 }
 
 async fn publish(bus: &Local, number: u32, bytes: Vec<u8>) -> Result<(), PublishError> {

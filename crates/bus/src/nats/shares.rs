@@ -1,6 +1,6 @@
 //! The share of a stream that one project may use: half of it, so that no project can fill it for others.
 //!
-//! Each process counts what it stores for each project, and tells the others by plain messages, sealed. A process that starts again
+//! Each process counts what it stores for each project, and reports it to the others by plain messages, sealed. A process that starts again
 //! counts from zero, and what several store within a moment may exceed the share by that: half of the stream is left for it.
 //! Batches without a known project do not count. Deliberately absent: the loss of what exceeds the share, which `publish` reports.
 
@@ -23,13 +23,13 @@ const SHARES: u64 = 2;
 const PERIODS: u32 = 16;
 /// What a message takes in a stream beside its payload, at the most.
 pub(super) const MESSAGE_BYTES: u64 = 160;
-/// A project that has used less than this part of its share is not told to others.
+/// A project that has used less than this part of its share is not reported to others.
 const TOLD_PART: u64 = 256;
 /// The upper bound of projects in a message, those with the most bytes first.
 const TOLD_MAX: usize = 1024;
 /// The upper bound of processes that are counted.
 const PEERS_MAX: usize = 4096;
-/// The upper bound of traces whose loss is remembered; beyond it a loss is told again.
+/// The upper bound of traces whose loss is remembered; beyond it a loss is stored again.
 const LOST_MAX: usize = 65_536;
 
 /// What projects have used of the streams.
@@ -54,7 +54,7 @@ struct ShareTable {
 #[derive(Debug, Default)]
 struct UsedBytes(VecDeque<(u64, u64)>);
 
-/// What another process has stored, when it was last told.
+/// What another process has stored, as it last reported.
 #[derive(Debug)]
 struct PeerUse {
     at: Duration,

@@ -9,9 +9,9 @@ use tokio::time::{Instant, interval, sleep};
 use super::{publish::Publisher, requests, wire::Head};
 use crate::SealKeys;
 
-/// How often a change is told.
+/// How often a change is reported.
 const CHANGED: Duration = Duration::from_millis(250);
-/// How often it is told all the same, for processes that have started meanwhile.
+/// How often it is reported all the same, for processes that have started meanwhile.
 const AGAIN: Duration = Duration::from_secs(5);
 /// The pause between two tries to subscribe.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -37,7 +37,7 @@ impl Publisher {
             }
             let head = Head::Usage(self.connection.publisher).write();
             let payload = Bytes::from(self.seal(head, subject.as_bytes(), &report));
-            // Without a connection it is lost, and told again.
+            // Without a connection it is lost, and reported again.
             self.connection.client.publish(subject.to_owned(), payload).await.ok();
             told = report;
         }

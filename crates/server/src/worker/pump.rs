@@ -165,8 +165,13 @@ mod tests {
     }
 
     async fn publish(bus: &Local, text: &'static str) {
-        let batch =
-            Batch { channel: channel(), spans: 1, bytes: text.as_bytes().into(), projects: None, owner: None };
+        let batch = Batch {
+            channel: channel(),
+            spans: 1,
+            bytes: text.as_bytes().into(),
+            projects: None,
+            owner: None,
+        };
         bus.publish(Timestamp::from_nanos(0), vec![batch]).await.expect("room");
     }
 

@@ -23,7 +23,7 @@ use task::{ModelTask, TaskEnd};
 pub enum LeaseFault {
     /// Writes do not name the epoch.
     NoEpoch,
-    /// A write counts as repeated whoever wrote it first.
+    /// A write counts as repeated, also if another worker wrote it first.
     BlindRepeat,
     /// Leases expire by the clock of the worker that wants the run.
     OwnClock,
