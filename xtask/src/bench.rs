@@ -23,6 +23,7 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
         "run" => (&[], &["-p", "bench"]),
         "leasing" => (&["postgres"], &["-p", "bench"]),
         "prove" => (&["postgres", "collector", "nats"], &["-p", "cli", "-p", "bench"]),
+        "replicas" => (&["postgres", "nats"], &["-p", "cli", "-p", "bench"]),
         "stores" => (STORES, &["-p", "cli", "-p", "bench"]),
         _ => (&["postgres", "collector"], &["-p", "cli", "-p", "bench"]),
     };

@@ -42,6 +42,8 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
   bench NAME                        measure, in release mode, with the services that it needs up: decode, lang,
                                     layout, server, stores (--short), telemetry (--short, --only GROUP, --faults), thread
+  bench replicas [--only GROUP]     servers over NATS beside bare engines and one server: fire, verdict, workers, one, door, units;
+                                    --short does less, --page writes the figures of `units` into docs/scale.md
   prove lang [--short]              the long form of the language's proofs by chance, in release mode
   prove referee [--cases N]         the language beside a second reading of its reference; --seed N plays one case again
   prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice

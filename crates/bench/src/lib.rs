@@ -14,6 +14,7 @@ pub mod leasing;
 pub mod page;
 pub mod parts;
 pub mod plays;
+pub mod replicas;
 pub mod run;
 pub mod server;
 pub mod settle;

@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bench::{
-    compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays, run as running,
-    server, settle, shared, stores, table, telemetry, thread,
+    compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays, replicas,
+    run as running, server, settle, shared, stores, table, telemetry, thread,
 };
 
 fn main() -> ExitCode {
@@ -98,6 +98,7 @@ async fn measure(name: &str, rest: &[String]) -> Result<String> {
         "layout" => layout::measure().await?,
         "leasing" => leasing::measure(rest).await?,
         "page" => page::measure(rest).await?,
+        "replicas" => replicas::measure(rest).await?,
         "run" => running::measure(rest).await?,
         "server" => server::measure(rest).await?,
         "stores" => stores::measure(rest).await?,
@@ -105,7 +106,7 @@ async fn measure(name: &str, rest: &[String]) -> Result<String> {
         "thread" => thread::measure().await?,
         _ => {
             bail!(
-                "there is no bench `{name}`; there are: decode, ingest, lang, layout, leasing, page, run, server, stores, telemetry, thread"
+                "there is no bench `{name}`; there are: decode, ingest, lang, layout, leasing, page, replicas, run, server, stores, telemetry, thread"
             )
         }
     };

@@ -8,7 +8,7 @@ pub(crate) mod command;
 mod latency;
 mod linger;
 mod many;
-mod system;
+pub(crate) mod system;
 
 use std::path::PathBuf;
 

@@ -9,7 +9,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::{free_ports, setting};
+use super::{free_ports, proc, setting};
 
 /// How long a cluster may take to be healthy.
 const HEALTHY_MAX: Duration = Duration::from_secs(30);
@@ -105,5 +105,25 @@ impl NatsCluster {
             }
         }
         Ok(())
+    }
+
+    /// Returns the CPU time of the nodes that run.
+    pub(crate) fn cpu(&self) -> Result<Duration> {
+        let ids = self.nodes.iter().filter_map(|node| node.process.as_ref()?.id());
+        ids.map(proc::cpu).sum()
+    }
+
+    /// Returns how many messages clients have sent to the nodes, and how many they got.
+    pub(crate) async fn messages(&self) -> Result<u64> {
+        let (client, mut messages) = (reqwest::Client::new(), 0);
+        for node in &self.nodes {
+            let url = format!("http://127.0.0.1:{}/varz", node.monitor);
+            let facts = client.get(url).send().await?.bytes().await?;
+            let facts: serde_json::Value = serde_json::from_slice(&facts)?;
+            for count in ["in_msgs", "out_msgs"] {
+                messages += facts[count].as_u64().context("NATS counts messages")?;
+            }
+        }
+        Ok(messages)
     }
 }

@@ -17,6 +17,18 @@ pub(crate) fn cpu_with_ended(process: u32) -> Result<Duration> {
     Ok(times(process)?.iter().sum())
 }
 
+/// Returns the time for which the processors were in use, and the time that they had, since the machine was started.
+pub(crate) fn machine() -> Result<[Duration; 2]> {
+    let stat = fs::read_to_string("/proc/stat")?;
+    let line = stat.lines().next().context("a line for all processors")?;
+    let times: Vec<u64> =
+        line.split_whitespace().skip(1).take(8).map(str::parse).collect::<Result<_, _>>()?;
+    let all: u64 = times.iter().sum();
+    // The fourth is idle time, the fifth that of waiting for disks.
+    let idle: u64 = times.iter().skip(3).take(2).sum();
+    Ok([all - idle, all].map(|ticks| Duration::from_millis(10 * ticks)))
+}
+
 /// Returns the current children of a process.
 pub(crate) fn children(process: u32) -> Result<Vec<u32>> {
     let list = fs::read_to_string(format!("/proc/{process}/task/{process}/children"))?;

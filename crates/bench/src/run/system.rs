@@ -49,7 +49,7 @@ pub async fn serve(kind: &str, rest: &[String]) -> Result<String> {
 }
 
 /// Returns the trace context of one request: 16 bytes of trace id, and the parent of the first span.
-fn context(headers: &HeaderMap) -> Option<(Vec<u8>, Vec<u8>)> {
+pub(crate) fn context(headers: &HeaderMap) -> Option<(Vec<u8>, Vec<u8>)> {
     let header = headers.get("traceparent")?.to_str().ok()?;
     let mut parts = header.split('-').skip(1);
     Some((bytes(parts.next()?)?, bytes(parts.next()?)?))
@@ -193,11 +193,11 @@ async fn chain(State(services): State<Arc<Services>>, headers: HeaderMap) -> Str
     "served".to_owned()
 }
 
-fn id(number: usize) -> Vec<u8> {
+pub(crate) fn id(number: usize) -> Vec<u8> {
     (number as u64 + 1).to_be_bytes().to_vec()
 }
 
-fn span(
+pub(crate) fn span(
     trace: &[u8],
     (own, parent): (Vec<u8>, Vec<u8>),
     name: &str,
@@ -223,7 +223,7 @@ fn text(key: &str, value: &str) -> KeyValue {
     KeyValue { key: key.to_owned(), value: Some(value), ..KeyValue::default() }
 }
 
-fn request(service: &str, spans: Vec<Span>) -> Vec<u8> {
+pub(crate) fn request(service: &str, spans: Vec<Span>) -> Vec<u8> {
     let attributes =
         vec![text("service.name", service), text("service.instance.id", &format!("{service}-0"))];
     let scope =
@@ -235,18 +235,18 @@ fn request(service: &str, spans: Vec<Span>) -> Vec<u8> {
 }
 
 /// A connection that sends exports one after the other, over HTTP/1.1.
-struct Connection {
+pub(crate) struct Connection {
     stream: TcpStream,
 }
 
 impl Connection {
-    async fn open(port: u16) -> Result<Self> {
+    pub(crate) async fn open(port: u16) -> Result<Self> {
         let stream = TcpStream::connect(("127.0.0.1", port)).await?;
         stream.set_nodelay(true)?;
         Ok(Self { stream })
     }
 
-    async fn export(&mut self, message: &[u8]) -> Result<()> {
+    pub(crate) async fn export(&mut self, message: &[u8]) -> Result<()> {
         let status = self.post("/v1/traces", "application/x-protobuf", message).await?;
         ensure!(status == 200, "the receiver answered {status}");
         Ok(())
