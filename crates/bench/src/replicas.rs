@@ -83,11 +83,7 @@ pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
 }
 
 /// Measures one group.
-pub async fn measure_group(
-    binary: &Path,
-    group: &str,
-    extent: ReplicaExtent,
-) -> Result<Vec<Row>> {
+pub async fn measure_group(binary: &Path, group: &str, extent: ReplicaExtent) -> Result<Vec<Row>> {
     match group {
         "fire" => fire::measure(binary, extent).await,
         "verdict" => verdict::measure(binary, extent).await,

@@ -54,7 +54,8 @@ impl ReplicaStand {
 
     /// Starts a server on a database, with NATS.
     pub(super) async fn serve(&self, database: &str, more: &str) -> Result<Server> {
-        let nats = self.nats.section(&format!(", synced: true, prefix: {database}"));
+        let nats =
+            self.nats.section(&format!(", synced: true, prefix: {}", database.replace('_', "-")));
         self.serve_alone(database, &format!("{nats}{more}")).await
     }
 

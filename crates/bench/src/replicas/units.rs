@@ -5,6 +5,7 @@
 use std::{fs, path::Path, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use base64::prelude::{BASE64_STANDARD, Engine as _};
 use model::TraceId;
 use rustls::{RootCertStore, pki_types::CertificateDer};
 use serde_json::json;
@@ -220,8 +221,13 @@ fn points(sizes: &[usize], costs: &[f64]) -> Vec<(f64, f64)> {
 fn certificates() -> Result<(TempDir, RootCertStore)> {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
     let folder = TempDir::new()?;
-    fs::write(folder.path().join("cert.pem"), made.cert.pem())?;
-    fs::write(folder.path().join("key.pem"), made.signing_key.serialize_pem())?;
+    let pem = |kind: &str, der: &[u8]| {
+        let text = BASE64_STANDARD.encode(der);
+        format!("-----BEGIN {kind}-----\n{text}\n-----END {kind}-----\n")
+    };
+    fs::write(folder.path().join("cert.pem"), pem("CERTIFICATE", made.cert.der()))?;
+    let key = made.signing_key.serialize_der();
+    fs::write(folder.path().join("key.pem"), pem("PRIVATE KEY", &key))?;
     let mut roots = RootCertStore::empty();
     roots.add(CertificateDer::from(made.cert.der().to_vec()))?;
     Ok((folder, roots))
