@@ -134,9 +134,9 @@ impl ExportLoad {
     ) -> Result<Self> {
         let mut dice = Dice::new(11);
         let mut bodies = Vec::new();
+        let bytes = decode::request(0, spans as u64);
+        let mut data = TracesData::decode(bytes.as_slice())?;
         for request in 0..requests {
-            let bytes = decode::request(0, spans as u64);
-            let mut data = TracesData::decode(bytes.as_slice())?;
             let scopes = data.resource_spans.iter_mut().flat_map(|it| &mut it.scope_spans);
             let mut parent = Vec::new();
             for (number, span) in scopes.flat_map(|scope| &mut scope.spans).enumerate() {

@@ -61,7 +61,9 @@ impl ReplicaStand {
 
     /// Starts a server on a database, without NATS.
     pub(super) async fn serve_alone(&self, database: &str, more: &str) -> Result<Server> {
-        let configuration = format!("{}\n{more}\n", self.cluster.section_of(database));
+        // Without a line for each run: the bench prints the log of each server.
+        let section = self.cluster.section_of(database);
+        let configuration = format!("{section}\nlog: {{level: warn}}\n{more}\n");
         Server::start_with(&self.binary, &configuration, "127.0.0.1:0").await
     }
 

@@ -144,7 +144,7 @@ async fn request_cost(server: &Server, load: &ExportLoad, time: Duration) -> Res
 /// Measures requests with spans of a run, which one server receives and another one judges.
 async fn own(stand: &ReplicaStand, extent: ReplicaExtent) -> Result<Vec<OwnCost>> {
     let rounds = extent.pick(3, 1, 1);
-    let requests: [usize; 3] = extent.pick([6000, 5000, 1000], [3000, 2000, 300], [200, 50, 10]);
+    let requests: [usize; 3] = extent.pick([8000, 6000, 1200], [1000, 400, 80], [100, 30, 5]);
     stand.create_database("own").await?;
     let receiver = stand.serve("own", "server: {roles: [api, ingest]}").await?;
     let worker = stand.serve("own", "server: {roles: [worker]}").await?;
