@@ -22,7 +22,7 @@ use crate::{
 /// The share of the processors from which on they are what limits.
 const BUSY: f64 = 0.9;
 /// Starts at a time.
-const AT_ONCE: usize = 64;
+const AT_ONCE: usize = 32;
 const DELAY: Duration = Duration::from_millis(20);
 const SETTLE: &str = "timeout: 60s, flush: 100ms";
 /// The servers store learned profiles every second.
@@ -113,7 +113,8 @@ async fn start(api: &Arc<Api>, runs: usize) -> Result<()> {
         }
         let api = Arc::clone(api);
         let (test, ..) = SHOP_TESTS[number % SHOP_TESTS.len()];
-        starts.spawn(async move { api.start(test, &json!({})).await.map(drop) });
+        let key = format!("{runs}-{number}");
+        starts.spawn(async move { api.start_once(test, &json!({}), &key).await.map(drop) });
     }
     while let Some(started) = starts.join_next().await {
         started??;
