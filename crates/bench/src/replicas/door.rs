@@ -33,7 +33,7 @@ struct ReplicaTraffic {
 
 pub(super) async fn measure(binary: &Path, extent: ReplicaExtent) -> Result<Vec<Row>> {
     let (spans, rounds) = extent.pick((10_000_000, 7), (1_400_000, 3), (200_000, 2));
-    let stand = ReplicaStand::start(binary).await?;
+    let stand = ReplicaStand::start(binary, extent).await?;
     for database in ["replica", "single"] {
         stand.create_database(database).await?;
     }

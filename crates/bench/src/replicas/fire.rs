@@ -44,7 +44,7 @@ const COMMITS: &str = "
 
 pub(super) async fn measure(binary: &Path, extent: ReplicaExtent) -> Result<Vec<Row>> {
     let rounds = extent.pick(400, 60, 10);
-    let stand = ReplicaStand::start(binary).await?;
+    let stand = ReplicaStand::start(binary, extent).await?;
     stand.create_database("fire").await?;
     let front = stand.serve("fire", "server: {roles: [api]}").await?;
     let worker = stand.serve("fire", "server: {roles: [worker]}").await?;

@@ -58,7 +58,7 @@ struct LoadWindow {
 }
 
 pub(super) async fn measure(binary: &Path, extent: ReplicaExtent) -> Result<Vec<Row>> {
-    let stand = ReplicaStand::start(binary).await?;
+    let stand = ReplicaStand::start(binary, extent).await?;
     let mut rows = acceptance(&stand, extent).await?;
     let rate = RUNS_A_MINUTE / 60.0;
     let arrivals = extent.pick(

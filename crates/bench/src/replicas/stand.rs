@@ -9,6 +9,7 @@ use anyhow::{Context, Result, ensure};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
 use tokio::time::{Instant, sleep};
 
+use super::ReplicaExtent;
 use crate::parts::{Cluster, NatsCluster, Server, proc};
 
 /// Commits are on disk, as by default. Statements are counted, the time of each commit is stored, and there are connections for six
@@ -27,6 +28,7 @@ const LOOK: Duration = Duration::from_millis(50);
 pub(super) struct ReplicaStand {
     pub(super) cluster: Cluster,
     pub(super) nats: NatsCluster,
+    is_synced: bool,
     binary: PathBuf,
 }
 
@@ -39,11 +41,14 @@ pub(super) struct PartsCpu {
 }
 
 impl ReplicaStand {
-    pub(super) async fn start(binary: &Path) -> Result<Self> {
+    pub(super) async fn start(binary: &Path, extent: ReplicaExtent) -> Result<Self> {
         let mut cluster = Cluster::create().await?;
-        cluster.start_with(&SETTINGS).await?;
-        let nats = NatsCluster::start(1, true).await?;
-        let stand = Self { cluster, nats, binary: binary.to_owned() };
+        // Tests run beside others on one disk, and judge no time.
+        let is_synced = extent != ReplicaExtent::Test;
+        let more: &[&str] = if is_synced { &[] } else { &["fsync=off"] };
+        cluster.start_with(&[&SETTINGS[..], more].concat()).await?;
+        let nats = NatsCluster::start(1, is_synced).await?;
+        let stand = Self { cluster, nats, is_synced, binary: binary.to_owned() };
         stand.execute("postgres", "create extension pg_stat_statements").await?;
         Ok(stand)
     }
@@ -54,8 +59,8 @@ impl ReplicaStand {
 
     /// Starts a server on a database, with NATS.
     pub(super) async fn serve(&self, database: &str, more: &str) -> Result<Server> {
-        let nats =
-            self.nats.section(&format!(", synced: true, prefix: {}", database.replace('_', "-")));
+        let (synced, prefix) = (self.is_synced, database.replace('_', "-"));
+        let nats = self.nats.section(&format!(", synced: {synced}, prefix: {prefix}"));
         self.serve_alone(database, &format!("{nats}{more}")).await
     }
 

@@ -35,6 +35,8 @@ const ERROR_MAX: f64 = 0.35;
 /// How long the trigger of a run has fired before its spans are sent, and how long they may take to be read.
 const FIRED: Duration = Duration::from_millis(300);
 const READ: Duration = Duration::from_millis(500);
+/// The requests that a cost is measured over, at least.
+const REQUESTS_MIN: u64 = 20;
 const ENDED_MAX: Duration = Duration::from_secs(60);
 /// A run without spans waits for more than twice this time.
 const SETTLE: &str = "timeout: 60s, flush: 4s";
@@ -81,7 +83,7 @@ pub(super) struct UnitCosts {
 }
 
 pub(super) async fn measure(binary: &Path, extent: ReplicaExtent) -> Result<UnitCosts> {
-    let stand = ReplicaStand::start(binary).await?;
+    let stand = ReplicaStand::start(binary, extent).await?;
     Ok(UnitCosts {
         foreign: foreign(&stand, extent).await?,
         own: own(&stand, extent).await?,
@@ -134,7 +136,13 @@ async fn request_cost(server: &Server, load: &ExportLoad, time: Duration) -> Res
     let running = load::start(server.otlp_grpc, load).await?;
     sleep(time / 3).await;
     let (cpu, sent) = (proc::cpu(id)?, running.sent());
-    sleep(time).await;
+    let began = Instant::now();
+    // On a slow machine it takes longer until there is anything to divide by.
+    while began.elapsed() < time
+        || (running.sent() < sent + REQUESTS_MIN && began.elapsed() < ENDED_MAX)
+    {
+        sleep(time / 10).await;
+    }
     let (cpu, sent) = (proc::cpu(id)?.saturating_sub(cpu), running.sent() - sent);
     let refused = running.stop().await?;
     ensure!(refused == 0 && sent > 0, "{sent} requests were accepted, {refused} refused");

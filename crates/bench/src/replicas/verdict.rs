@@ -46,7 +46,7 @@ struct VerdictSide {
 
 pub(super) async fn measure(binary: &Path, extent: ReplicaExtent) -> Result<Vec<Row>> {
     let rounds = extent.pick(200, 25, 4);
-    let stand = ReplicaStand::start(binary).await?;
+    let stand = ReplicaStand::start(binary, extent).await?;
     for database in ["single", "replicas"] {
         stand.create_database(database).await?;
     }

@@ -48,7 +48,7 @@ pub(super) struct RunCosts {
 
 pub(super) async fn measure(binary: &Path, extent: ReplicaExtent) -> Result<Vec<Row>> {
     let runs = extent.pick(4000, 400, 60);
-    let stand = ReplicaStand::start(binary).await?;
+    let stand = ReplicaStand::start(binary, extent).await?;
     let mut rows = vec![row("workers: runs of each load", runs as f64, "runs")];
     let mut one = None;
     for workers in [1, 2, 4] {
