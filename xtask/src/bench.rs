@@ -22,6 +22,7 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
         "decode" | "lang" | "layout" | "page" => (&[], &["-p", "bench"]),
         "run" => (&[], &["-p", "bench"]),
         "leasing" => (&["postgres"], &["-p", "bench"]),
+        "chaos" => (&["postgres", "nats"], &["-p", "cli", "-p", "bench"]),
         "prove" => (&["postgres", "collector", "nats"], &["-p", "cli", "-p", "bench"]),
         "replicas" => (&["postgres", "nats"], &["-p", "cli", "-p", "bench"]),
         "stores" => (STORES, &["-p", "cli", "-p", "bench"]),
@@ -32,7 +33,11 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
     }
     services::with(machine, services, |variables| {
         let mut build = machine.cargo();
-        spawn::run(build.args(["build", "--quiet", "--release"]).args(packages))?;
+        build.args(["build", "--quiet", "--release"]).args(packages);
+        if name == "chaos" && rest.contains(&"--plant") {
+            build.args(["--features", "cli/planted"]);
+        }
+        spawn::run(&mut build)?;
         // Not by `cargo run`: for one package alone, it would choose other features and build everything again.
         let mut bench = machine.command(machine.target().join("release/bench"));
         bench.arg(name).args(rest);

@@ -1,5 +1,5 @@
 //! The development commands: `ci`, `generate`, `services`, `accept`, `advisories`, `tools`, `bench`, `prove`, `dogfood`,
-//! `compat`.
+//! `chaos`, `compat`.
 //!
 //! This program only spawns others: they implement the checks, generators and servers; it defines their order and the messages.
 //! It has almost no dependencies, so that it builds on a bare machine within seconds. Deliberately absent: any knowledge of
@@ -58,6 +58,10 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   dogfood [--keep DIR]              Qualitytrace tests Qualitytrace: `tests/dogfood/run.sh`, and what its traces must
                                     show; reports, traces and trend stay in DIR
   dogfood --faults [NAME]           plants faults into the server, one at a time, and names what finds each
+  chaos [--seed N] [--short]        six servers behind a load balancer, three NATS nodes and Postgres, killed, suspended, restarted
+                                    and cut off for ten minutes at 50 runs a second: nothing lost, nothing fired twice, no wrong
+                                    verdict. --rate RUNS, --seconds N, --history FILE, --keep DIR (logs), --check FILE, --plant FAULT. The seed
+                                    repeats the schedule of the faults, not how they interleave with the runs
   compat --corpus DIR               compile the predecessor's documents in a folder as they are
   compat --verdicts DIR             compare with the predecessor's measured answers in a folder
 
@@ -103,6 +107,7 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["tools", names @ ..] => tools::run(machine, names),
         ["bench", name, rest @ ..] => bench::run(machine, name, rest),
         ["prove", rest @ ..] => bench::prove(machine, rest),
+        ["chaos", rest @ ..] => bench::run(machine, "chaos", rest),
         ["compat", rest @ ..] => bench::compat(machine, rest),
         ["dogfood", rest @ ..] => services::with(machine, bench::DOGFOOD_NEEDS, |variables| {
             bench::dogfood(machine, rest, variables)

@@ -3,6 +3,7 @@
 //! [`parts`] starts a real database, Collector, server and instrumented target for one test or benchmark, and stops them with it.
 //! Deliberately absent: mocks, and any figure that was not measured in the run that prints it.
 
+pub mod chaos;
 pub mod compat;
 pub mod decode;
 pub mod dogfood;

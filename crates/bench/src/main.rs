@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bench::{
-    compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays, replicas,
+    chaos, compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays, replicas,
     run as running, server, settle, shared, stores, table, telemetry, thread,
 };
 
@@ -38,6 +38,7 @@ fn run(arguments: &[String]) -> Result<String> {
         }
         ("lang:judging" | "lang:compiling", [times]) => return lang::times(name, times),
         ("run:system", [kind, rest @ ..]) => return serve(kind, rest),
+        ("chaos", rest) => return prove_chaos(rest),
         ("compat", modes) => return compat::run(modes),
         ("prove", [what, rest @ ..]) if what == "lang" => {
             return Ok(table::render("prove lang", &lang::prove::measure(rest)?));
@@ -81,6 +82,11 @@ async fn prove_kill(rest: &[String]) -> Result<String> {
 #[tokio::main]
 async fn prove_bus(rest: &[String]) -> Result<String> {
     Ok(table::render("prove bus", &shared::measure(rest).await?))
+}
+
+#[tokio::main]
+async fn prove_chaos(rest: &[String]) -> Result<String> {
+    chaos::measure(rest).await
 }
 
 #[tokio::main]

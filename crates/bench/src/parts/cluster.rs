@@ -1,7 +1,7 @@
 //! A private Postgres cluster, which can be stopped and restarted.
 
 use std::{
-    fs,
+    fs::{self, File},
     os::unix::fs::chown,
     path::{Path, PathBuf},
     process::Stdio,
@@ -16,11 +16,15 @@ use sqlx::{
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
-    time::{Instant, sleep},
+    time::{Instant, sleep, timeout},
 };
 
 use super::{free_port, proc, setting};
 
+/// The file in its folder with its stderr, since the last start.
+const LOG: &str = "postgres.log";
+/// The timeout of one connection while it starts.
+const CONNECT_MAX: Duration = Duration::from_secs(5);
 /// The timeout for readiness.
 const READY_MAX: Duration = Duration::from_secs(30);
 
@@ -81,15 +85,21 @@ impl Cluster {
         for setting in here.iter().chain(settings) {
             postgres.args(["-c", setting]);
         }
-        self.child = Some(postgres.stderr(Stdio::null()).kill_on_drop(true).spawn()?);
+        let log = File::create(self.folder.path().join(LOG))?;
+        self.child = Some(postgres.stderr(log).kill_on_drop(true).spawn()?);
         let began = Instant::now();
-        while let Err(error) = self.connect().await {
+        loop {
+            let error = match timeout(CONNECT_MAX, self.connect()).await {
+                Ok(Ok(_)) => return Ok(()),
+                Ok(Err(error)) => error,
+                Err(late) => late.into(),
+            };
             if began.elapsed() > READY_MAX {
-                return Err(error.context("the cluster did not get ready"));
+                let log = fs::read_to_string(self.folder.path().join(LOG)).unwrap_or_default();
+                return Err(error.context(format!("the cluster did not get ready: {log}")));
             }
             sleep(Duration::from_millis(50)).await;
         }
-        Ok(())
     }
 
     /// Stops it and disconnects all clients, as `pg_ctl stop` does.
@@ -117,9 +127,23 @@ impl Cluster {
 
     /// Returns the same section for another of its databases.
     pub fn section_of(&self, dbname: &str) -> String {
+        self.section_by(self.port, dbname)
+    }
+
+    /// Returns the section with another port, such as that of a proxy.
+    pub(crate) fn section_at(&self, port: u16) -> String {
+        self.section_by(port, "postgres")
+    }
+
+    /// Returns its port.
+    pub(crate) fn port(&self) -> u16 {
+        self.port
+    }
+
+    fn section_by(&self, port: u16, dbname: &str) -> String {
         format!(
-            "postgres: {{host: 127.0.0.1, port: {}, user: postgres, password: '{}', dbname: {dbname}}}",
-            self.port, self.password
+            "postgres: {{host: 127.0.0.1, port: {port}, user: postgres, password: '{}', dbname: {dbname}}}",
+            self.password
         )
     }
 

@@ -3,6 +3,7 @@
 use std::{path::PathBuf, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, ensure};
+use serde_json::Value;
 use tempfile::TempDir;
 use tokio::{
     process::{Child, Command},
@@ -11,6 +12,8 @@ use tokio::{
 
 use super::{free_ports, proc, setting};
 
+/// How long a node may take to report.
+const MONITOR_MAX: Duration = Duration::from_secs(2);
 /// How long a cluster may take to be healthy.
 const HEALTHY_MAX: Duration = Duration::from_secs(30);
 
@@ -43,8 +46,9 @@ impl NatsCluster {
             let sync = if is_synced { "sync_interval: always" } else { "" };
             let cluster = match nodes {
                 1 => String::new(),
+                // Clients get no address from a node: they use those of their configuration, which may be those of proxies.
                 _ => format!(
-                    "cluster {{ name: c, listen: \"127.0.0.1:{route}\", routes: [{}] }}\n",
+                    "cluster {{ name: c, listen: \"127.0.0.1:{route}\", no_advertise: true, routes: [{}] }}\n",
                     routes.join(", ")
                 ),
             };
@@ -75,6 +79,50 @@ impl NatsCluster {
     pub fn urls(&self) -> String {
         let urls = self.nodes.iter().map(|node| format!("nats://127.0.0.1:{}", node.port));
         urls.collect::<Vec<_>>().join(",")
+    }
+
+    /// Returns the ports of all nodes, for clients.
+    pub(crate) fn ports(&self) -> Vec<u16> {
+        self.nodes.iter().map(|node| node.port).collect()
+    }
+
+    /// Returns the node that leads a stream, as the first node reports that answers.
+    pub(crate) async fn leader(&self, stream: &str) -> Result<Option<usize>> {
+        let client = reqwest::Client::builder().timeout(MONITOR_MAX).build()?;
+        for node in self.nodes.iter().filter(|node| node.process.is_some()) {
+            let url = format!("http://127.0.0.1:{}/jsz?streams=true", node.monitor);
+            let Ok(answer) = client.get(url).send().await else { continue };
+            let Ok(text) = answer.bytes().await else { continue };
+            let report: Value = serde_json::from_slice(&text)?;
+            let accounts = report["account_details"].as_array().into_iter().flatten();
+            let streams = accounts.filter_map(|it| it["stream_detail"].as_array()).flatten();
+            let named = streams.filter(|it| it["name"] == stream);
+            let leaders = named.filter_map(|it| it["cluster"]["leader"].as_str());
+            let number = |name: &str| name.strip_prefix('n')?.parse().ok();
+            if let Some(leader) = leaders.filter_map(number).next() {
+                return Ok(Some(leader));
+            }
+        }
+        Ok(None)
+    }
+
+    /// Sends a node a signal, such as `-STOP`.
+    pub(crate) async fn signal(&self, node: usize, signal: &str) -> Result<()> {
+        let id = self.nodes[node].process.as_ref().and_then(Child::id).context("it runs")?;
+        let status = Command::new("kill").arg(signal).arg(id.to_string()).status().await?;
+        ensure!(status.success(), "`kill {signal} {id}` failed");
+        Ok(())
+    }
+
+    /// Kills all nodes that run, and removes what they stored.
+    pub(crate) async fn wipe(&mut self) -> Result<()> {
+        for node in 0..self.nodes.len() {
+            if self.nodes[node].process.is_some() {
+                self.kill(node).await?;
+            }
+            std::fs::remove_dir_all(self.folder.path().join(format!("data-{node}")))?;
+        }
+        Ok(())
     }
 
     /// Kills a node.
