@@ -66,8 +66,18 @@ impl Server {
 
     /// Starts `binary serve` with this configuration, OTLP by gRPC on `otlp_grpc`, and waits until it is ready.
     pub async fn start_with(binary: &Path, configuration: &str, otlp_grpc: &str) -> Result<Self> {
+        Self::start_in(TempDir::new()?, binary, configuration, otlp_grpc).await
+    }
+
+    /// Starts it in the folder of a killed server, with the data that is there.
+    pub async fn start_in(
+        folder: TempDir,
+        binary: &Path,
+        configuration: &str,
+        otlp_grpc: &str,
+    ) -> Result<Self> {
         // On a busy machine it may first print that it waits for its database.
-        Self::start_until("ready: ", binary, configuration, otlp_grpc).await
+        Self::start_until((folder, "ready: "), binary, configuration, otlp_grpc).await
     }
 
     /// Starts it in the same way, and waits until it listens: its database may be unavailable.
@@ -76,16 +86,15 @@ impl Server {
         configuration: &str,
         otlp_grpc: &str,
     ) -> Result<Self> {
-        Self::start_until("", binary, configuration, otlp_grpc).await
+        Self::start_until((TempDir::new()?, ""), binary, configuration, otlp_grpc).await
     }
 
     async fn start_until(
-        word: &str,
+        (folder, word): (TempDir, &str),
         binary: &Path,
         configuration: &str,
         otlp_grpc: &str,
     ) -> Result<Self> {
-        let folder = TempDir::new()?;
         let config = folder.path().join("quality-trace-config.yaml");
         std::fs::write(&config, configuration)?;
         let began = Instant::now();
@@ -147,6 +156,12 @@ impl Server {
     /// Kills the server like a crash: SIGKILL.
     pub async fn kill(mut self) -> Result<()> {
         Ok(self.child.kill().await?)
+    }
+
+    /// Kills the server like a crash, and returns the folder with its data.
+    pub async fn kill_keeping_data(mut self) -> Result<TempDir> {
+        self.child.kill().await?;
+        Ok(std::mem::replace(&mut self.folder, TempDir::new()?))
     }
 
     /// Sends it a signal, such as `-STOP`.
