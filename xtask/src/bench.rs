@@ -32,6 +32,9 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
         packages::browser(machine)?;
     }
     services::with(machine, services, |variables| {
+        if rest.first() == Some(&"upgrade") {
+            next_version(machine)?;
+        }
         let mut build = machine.cargo();
         build.args(["build", "--quiet", "--release"]).args(packages);
         if name == "chaos" && rest.contains(&"--plant") {
@@ -60,7 +63,7 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
         return new_trigger(machine, &[]);
     }
     // Some of them need real services.
-    if matches!(rest.first(), Some(&"bus" | &"kill" | &"dogfood")) {
+    if matches!(rest.first(), Some(&"bus" | &"kill" | &"upgrade" | &"dogfood")) {
         return run(machine, "prove", rest);
     }
     let mut cargo = machine.cargo();
@@ -69,6 +72,14 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
         cargo.args(["--features", "planted"]);
     }
     spawn::run(cargo.args(["--", "prove"]).args(rest))
+}
+
+/// Builds the binary of the next version beside that of this one, which is built afterwards.
+fn next_version(machine: &Machine) -> Result<()> {
+    let mut build = machine.cargo();
+    build.args(["build", "--quiet", "--release", "-p", "cli", "--features", "cli/next-version"]);
+    spawn::run(&mut build)?;
+    programs::copy_next(&machine.target().join("release"))
 }
 
 /// `cargo xtask prove tenants`: one project abuses each resource that projects share, and another must not notice.

@@ -312,6 +312,8 @@ fn played(machine: &Machine, cases: &str, arguments: &[&str], variables: &Variab
 
 fn tests(machine: &Machine, variables: &Variables) -> Result<()> {
     packages::browser(machine)?;
+    // Tests run the next version as a program. It is built first: the programs of this version replace it.
+    programs::next_version(machine)?;
     // Tests run examples as programs, and `--all-targets` alone builds examples as tests.
     programs::build(machine)?;
     let mut cargo = cargo(machine);

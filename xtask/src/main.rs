@@ -1,5 +1,5 @@
-//! The development commands: `ci`, `generate`, `services`, `accept`, `advisories`, `tools`, `bench`, `prove`, `dogfood`,
-//! `chaos`, `compat`.
+//! The development commands: `ci`, `generate`, `services`, `accept`, `advisories`, `tools`, `next-version`, `bench`, `prove`,
+//! `dogfood`, `chaos`, `compat`.
 //!
 //! This program only spawns others: they implement the checks, generators and servers; it defines their order and the messages.
 //! It has almost no dependencies, so that it builds on a bare machine within seconds. Deliberately absent: any knowledge of
@@ -37,6 +37,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   generate [NAME…]                  write the generated files anew, or just the named ones
   services up|down|status [NAME…]   real servers for the tests, on free loopback ports, one set per checkout
   services env [NAME…]              how tests find them: eval \"$(cargo xtask services env)\"
+  next-version                      build the next version, which tests of an upgrade need, beside this one
   accept                            move what golden tests proposed over the files; read the difference first
   advisories                        known weaknesses of what we depend on, from the network; every night and before a release
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
@@ -46,7 +47,11 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
                                     --short does less, --page writes the figures of `units` into docs/scale.md
   prove lang [--short]              the long form of the language's proofs by chance, in release mode
   prove referee [--cases N]         the language beside a second reading of its reference; --seed N plays one case again
-  prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice
+  prove kill [KILLS]                kills the server with runs in flight, 50 times: every run ends, none is fired twice; with --nats
+                                    the runs of a killed server are decided
+  prove upgrade [--seconds N]       every process of two of each role is replaced by one of the next version, under 50 runs a second
+                                    (--runs-per-second N): nothing is lost, doubled or wrong; --nodes N of NATS
+  prove upgrade --migration [RUNS]  what other connections notice of the migration of a million finished runs
   prove bus [RUNS] [--nodes N]      two servers over NATS: spans of each trace to both, half of 1,000 runs decided by absence
   prove plays [PLAYS]               the decisions of the bus over NATS and about leases on virtual clocks, a million times,
                                     and planted faults
@@ -108,6 +113,9 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["bench", name, rest @ ..] => bench::run(machine, name, rest),
         ["prove", rest @ ..] => bench::prove(machine, rest),
         ["chaos", rest @ ..] => bench::run(machine, "chaos", rest),
+        ["next-version"] => {
+            programs::next_version(machine).and_then(|()| programs::build(machine)).map(drop)
+        }
         ["compat", rest @ ..] => bench::compat(machine, rest),
         ["dogfood", rest @ ..] => services::with(machine, bench::DOGFOOD_NEEDS, |variables| {
             bench::dogfood(machine, rest, variables)

@@ -24,3 +24,4 @@ pub mod stores;
 pub mod table;
 pub mod telemetry;
 pub mod thread;
+pub mod upgrade;

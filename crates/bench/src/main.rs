@@ -5,7 +5,7 @@ use std::process::ExitCode;
 use anyhow::{Result, bail};
 use bench::{
     chaos, compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays, replicas,
-    run as running, server, settle, shared, stores, table, telemetry, thread,
+    run as running, server, settle, shared, stores, table, telemetry, thread, upgrade,
 };
 
 fn main() -> ExitCode {
@@ -47,6 +47,7 @@ fn run(arguments: &[String]) -> Result<String> {
         ("prove", [what, rest @ ..]) if what == "ingest" => return prove_ingest(rest),
         ("prove", [what, rest @ ..]) if what == "kill" => return prove_kill(rest),
         ("prove", [what, rest @ ..]) if what == "bus" => return prove_bus(rest),
+        ("prove", [what, rest @ ..]) if what == "upgrade" => return prove_upgrade(rest),
         ("prove", [what, rest @ ..]) if what == "plays" => {
             return Ok(table::render("prove plays", &plays::measure(rest)?));
         }
@@ -87,6 +88,11 @@ async fn prove_bus(rest: &[String]) -> Result<String> {
 #[tokio::main]
 async fn prove_chaos(rest: &[String]) -> Result<String> {
     chaos::measure(rest).await
+}
+
+#[tokio::main]
+async fn prove_upgrade(rest: &[String]) -> Result<String> {
+    Ok(table::render("prove upgrade", &upgrade::measure(rest).await?))
 }
 
 #[tokio::main]

@@ -9,7 +9,7 @@ use sqlx::{Error, migrate::MigrateError};
 use thiserror::Error;
 
 /// The states of <https://www.postgresql.org/docs/current/errcodes-appendix.html> that a caller can act on.
-mod sqlstate {
+pub(crate) mod sqlstate {
     pub(super) const CHARACTER_NOT_IN_REPERTOIRE: &str = "22021";
     pub(super) const INVALID_AUTHORIZATION: &str = "28000";
     pub(super) const INVALID_PASSWORD: &str = "28P01";
@@ -18,6 +18,7 @@ mod sqlstate {
     pub(super) const DEADLOCK_DETECTED: &str = "40P01";
     pub(super) const INSUFFICIENT_PRIVILEGE: &str = "42501";
     pub(super) const READ_ONLY_TRANSACTION: &str = "25006";
+    pub(crate) const LOCK_NOT_AVAILABLE: &str = "55P03";
     /// Lost connections; full disks, memory and connection slots; shutdowns; failures below Postgres.
     pub(super) const UPSTREAM_CLASSES: [&str; 4] = ["08", "53", "57", "58"];
 }
@@ -77,6 +78,16 @@ pub enum DbError {
         /// Host, port and database.
         at: String,
         /// The difference.
+        reason: String,
+    },
+    /// The servers on this database require a later version than this one.
+    #[error(
+        "this version is too old for the database `{at}`: {reason}; start the version that the other servers have, or name another database"
+    )]
+    TooOld {
+        /// Host, port and database.
+        at: String,
+        /// What this version does not know.
         reason: String,
     },
     /// An unknown parameter.
@@ -208,6 +219,7 @@ impl Faulty for DbError {
             Self::Denied { .. } => Fault::Denied,
             Self::NoDatabase { .. } | Self::NoSuchTest { .. } => Fault::Missing,
             Self::OtherVersion { .. }
+            | Self::TooOld { .. }
             | Self::RunExists { .. }
             | Self::OtherRequest { .. }
             | Self::Fenced { .. }
@@ -274,6 +286,7 @@ impl DbError {
             sqlstate::INVALID_CATALOG_NAME => Self::NoDatabase { at },
             sqlstate::SERIALIZATION_FAILURE
             | sqlstate::DEADLOCK_DETECTED
+            | sqlstate::LOCK_NOT_AVAILABLE
             | sqlstate::READ_ONLY_TRANSACTION => Self::Unable { at, reason },
             _ if sqlstate::UPSTREAM_CLASSES.iter().any(|class| state.starts_with(class)) => {
                 Self::Unable { at, reason }
@@ -298,6 +311,7 @@ mod tests {
             ("22021", Fault::Invalid),
             ("40P01", Fault::Upstream),
             ("25006", Fault::Upstream),
+            ("55P03", Fault::Upstream),
             ("57P01", Fault::Upstream),
             ("53300", Fault::Upstream),
             ("08006", Fault::Upstream),

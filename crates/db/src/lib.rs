@@ -25,6 +25,7 @@ mod partitions;
 mod provisional;
 mod queue;
 mod run;
+mod schema;
 mod secret;
 mod secret_output;
 mod server;
@@ -36,7 +37,7 @@ mod trace;
 
 use std::{fmt, sync::Arc};
 
-use sqlx::{Connection, PgPool, migrate::Migrator};
+use sqlx::{Connection, PgPool};
 
 pub use audit::{NewAudit, StoredAudit};
 pub use awaited::AwaitedTrace;
@@ -62,8 +63,6 @@ pub use suite_run::{
 pub use test::{NewTest, StoredTest};
 pub use token::{NewToken, PersonId, StoredToken, TokenKind};
 pub use trace::OtlpTrace;
-
-static MIGRATIONS: Migrator = sqlx::migrate!();
 
 /// A handle of the database. A clone shares its connections.
 #[derive(Clone)]
@@ -115,11 +114,6 @@ impl Db {
         let greeted = sqlx::PgConnection::connect_with(&options).await;
         let connection = greeted.map_err(|error| self.error(error))?;
         connection.close().await.map_err(|error| self.error(error))
-    }
-
-    /// Migrates the tables. Concurrent calls wait for each other.
-    pub async fn migrate(&self) -> Result<(), DbError> {
-        MIGRATIONS.run(&self.pool).await.map_err(|error| DbError::of_migration(&self.at, error))
     }
 
     /// Checks that Postgres responds and accepts writes.

@@ -8,7 +8,7 @@ use std::{collections::BTreeSet, time::Duration};
 use model::BusSlot;
 use uuid::Uuid;
 
-use crate::{Db, DbError};
+use crate::{Db, DbError, schema};
 
 /// The lock under which servers register: of two servers with different keys, one sees the other.
 const ENTER_LOCK: i64 = 7_810_779_534;
@@ -29,6 +29,8 @@ pub struct NewServer {
     pub roles: Vec<String>,
     /// The version of the program.
     pub version: String,
+    /// The last version of messages on the bus that it reads.
+    pub bus_version: i32,
     /// The fingerprint of the key with which it generates trace ids.
     pub minting_key: String,
     /// The fingerprints of all keys by which it recognizes trace ids.
@@ -111,7 +113,8 @@ pub struct OtherServer {
 }
 
 impl Db {
-    /// Writes a server's row, and replaces the row that the same server had before; it counts for `counts_for` from now on.
+    /// Writes a server's row, and replaces the row that the same server had before; it counts for `counts_for` from now on. A server
+    /// that is too old for what the others have agreed on is an error.
     pub async fn enter_server(
         &self,
         server: &NewServer,
@@ -122,6 +125,13 @@ impl Db {
             sqlx::query!("select pg_advisory_xact_lock($1)", ENTER_LOCK)
                 .execute(&mut *transaction)
                 .await?;
+            let agreement = sqlx::query!("select schema_min, bus_version from agreement")
+                .fetch_one(&mut *transaction)
+                .await?;
+            if let Some(reason) = too_old(server, (agreement.schema_min, agreement.bus_version)) {
+                transaction.rollback().await?;
+                return Ok(Err(reason));
+            }
             let present = sqlx::query!(
                 "select name, minting_key, known_keys, slot from servers
                  where id <> $1 and process <> $2 and counts_until > clock_timestamp() order by started_at",
@@ -143,7 +153,7 @@ impl Db {
             if let Some(refusal) = refusal {
                 // At once: other servers wait for the lock.
                 transaction.rollback().await?;
-                return Ok(refusal);
+                return Ok(Ok(refusal));
             }
             let slot = slot.flatten();
             sqlx::query!(
@@ -154,9 +164,36 @@ impl Db {
             .await?;
             write(&mut transaction, server, slot, counts_for).await?;
             transaction.commit().await?;
-            Ok(Entry::Entered(slot))
+            Ok(Ok(Entry::Entered(slot)))
         };
-        entered.await.map_err(|error| self.error(error))
+        let entered = entered.await.map_err(|error| self.error(error))?;
+        entered.map_err(|reason| DbError::TooOld { at: self.at.to_string(), reason })
+    }
+
+    /// Returns the version of messages that servers write to the bus. It is the lowest one of `newest` and of what the servers read
+    /// that count, and never falls.
+    pub async fn agree_bus_version(&self, newest: i32) -> Result<i32, DbError> {
+        let agreed = async {
+            let known = sqlx::query_scalar!("select bus_version from agreement");
+            let known = known.fetch_one(&self.pool).await?;
+            if known >= newest {
+                return Ok(known);
+            }
+            let mut transaction = self.begin().await?;
+            sqlx::query!("select pg_advisory_xact_lock($1)", ENTER_LOCK)
+                .execute(&mut *transaction)
+                .await?;
+            let raised = sqlx::query_scalar!(
+                r#"update agreement set bus_version = greatest(bus_version, least($1, (
+                       select min(coalesce(servers.bus_version, 1)) from servers where counts_until > clock_timestamp())))
+                   returning bus_version"#,
+                newest,
+            );
+            let raised = raised.fetch_one(&mut *transaction).await?;
+            transaction.commit().await?;
+            Ok(raised)
+        };
+        agreed.await.map_err(|error| self.error(error))
     }
 
     /// Renews the row of a process, and sets the bus on which it shares spans now; false where it has no row that counts, so that it
@@ -242,15 +279,17 @@ async fn write(
     sqlx::query!(
         "insert into servers
              (id, process, name, roles, version, minting_key, known_keys, started_at, heartbeat_at, counts_until, bus, slot,
-              shared_since)
+              shared_since, schema_version, bus_version)
          values ($1, $2, $3, $4, $5, $6, $7, clock_timestamp(), clock_timestamp(),
-             clock_timestamp() + make_interval(secs => $8), $9, $10, case when $11 then null else clock_timestamp() end)
+             clock_timestamp() + make_interval(secs => $8), $9, $10, case when $11 then null else clock_timestamp() end,
+             $12, $13)
          on conflict (id) do update set
              process = excluded.process, name = excluded.name, roles = excluded.roles, version = excluded.version,
              minting_key = excluded.minting_key, known_keys = excluded.known_keys,
              started_at = excluded.started_at, heartbeat_at = excluded.heartbeat_at,
              counts_until = excluded.counts_until, bus = excluded.bus, slot = excluded.slot,
-             shared_since = excluded.shared_since",
+             shared_since = excluded.shared_since, schema_version = excluded.schema_version,
+             bus_version = excluded.bus_version",
         Uuid::from_bytes(server.id),
         Uuid::from_bytes(server.process),
         server.name,
@@ -262,10 +301,23 @@ async fn write(
         server.bus.as_ref().and_then(|member| member.bus.as_ref()),
         slot.map(|slot| i32::from(slot.0)),
         server.bus.as_ref().is_some_and(|member| member.is_shared_from_start),
+        schema::version(),
+        server.bus_version,
     )
     .execute(connection)
     .await?;
     Ok(())
+}
+
+/// Returns why a server is too old for what the others have agreed on; none if it is not. Without a bus it reads no messages.
+fn too_old(server: &NewServer, (schema_min, bus_version): (i64, i32)) -> Option<String> {
+    let reads = server.bus_version;
+    let is_unreadable = server.bus.is_some() && reads < bus_version;
+    schema::older_than(schema_min).or_else(|| {
+        is_unreadable.then(|| {
+            format!("servers write version {bus_version} of messages to NATS, and this one reads version {reads} at most")
+        })
+    })
 }
 
 /// Returns the slot of a server: the one that it has, else the first free one in the group with the fewest servers; an outer none if

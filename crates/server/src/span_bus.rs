@@ -53,6 +53,13 @@ impl SpanBus {
         }
     }
 
+    /// Sets the version of the messages that this server writes to a shared bus: one that all servers read.
+    pub(crate) fn write_version(&self, version: i32) {
+        if let Self::Shared(nats) = self {
+            nats.write_version(u8::try_from(version).unwrap_or(u8::MAX));
+        }
+    }
+
     /// Whether this server has taken part in its bus.
     fn has_joined(&self) -> bool {
         match self {

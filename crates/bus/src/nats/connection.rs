@@ -8,7 +8,7 @@ use std::{
     pin::Pin,
     sync::{
         Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, AtomicU64, Ordering},
+        atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering},
     },
     time::Duration,
 };
@@ -31,7 +31,7 @@ use tokio::time::{sleep, timeout};
 use super::{
     StreamLimits,
     cursor::StreamFacts,
-    wire::{PublisherId, StreamNumber},
+    wire::{FIRST_VERSION, Head, MESSAGE_VERSION, PublisherId, StreamNumber},
 };
 
 /// How long one try to store a message may take.
@@ -50,6 +50,8 @@ pub(super) struct Connection {
     pub(super) publisher: PublisherId,
     pub(super) is_synced: bool,
     limits: StreamLimits,
+    /// The version of the messages that this process writes.
+    version: AtomicU8,
     next: AtomicU64,
     /// The traces that have a reader of their own.
     resumed: Mutex<HashSet<TraceId>>,
@@ -94,6 +96,7 @@ impl Connection {
             publisher: PublisherId(publisher),
             is_synced,
             limits,
+            version: AtomicU8::new(FIRST_VERSION),
             next: AtomicU64::new(0),
             resumed: Mutex::default(),
             identity: Mutex::default(),
@@ -102,6 +105,16 @@ impl Connection {
 
     pub(super) fn is_connected(&self) -> bool {
         self.client.connection_state() == State::Connected
+    }
+
+    /// Sets the version of messages that all processes on the bus read.
+    pub(super) fn set_version(&self, version: u8) {
+        self.version.store(version.clamp(FIRST_VERSION, MESSAGE_VERSION), Ordering::Relaxed);
+    }
+
+    /// Writes a head in the version that all processes read.
+    pub(super) fn write(&self, head: Head) -> Vec<u8> {
+        head.write(self.version.load(Ordering::Relaxed))
     }
 
     /// Returns a number for a batch.

@@ -49,8 +49,8 @@ use reader::{Scope, StreamReader};
 pub use requests::{PeerRequest, PeerRequests};
 use shares::StreamShares;
 pub use simulation::{PlantedFault, PlayCounts, play};
-pub use wire::STREAM_SLOTS;
 pub(crate) use wire::read_projects;
+pub use wire::{MESSAGE_VERSION, STREAM_SLOTS};
 
 /// How long the first connection may take before the bus goes on without it.
 const CONNECT_MAX: Duration = Duration::from_secs(1);
@@ -250,6 +250,13 @@ impl Nats {
             .get()
             .is_none_or(|it| it.is_delivered() && it.publisher.outbox.is_current());
         self.connection.get().filter(|_| is_shared)?.known_identity()
+    }
+
+    /// Sets the version of the messages that this process writes: one that all processes on the bus read.
+    pub fn write_version(&self, version: u8) {
+        if let Some(connection) = self.connection.get() {
+            connection.set_version(version);
+        }
     }
 
     /// Returns the reader of this process's slot, if the channel has that slot.

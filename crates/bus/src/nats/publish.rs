@@ -188,7 +188,11 @@ impl Publisher {
         let message = |(index, chunk): (u16, &[u8])| {
             let head = Chunk { publisher, number, index, count, spans: *spans, at: now };
             // The subject has the trace.
-            let payload = self.seal(Head::Chunk(head).write(), channel.trace.as_bytes(), chunk);
+            let payload = self.seal(
+                self.connection.write(Head::Chunk(head)),
+                channel.trace.as_bytes(),
+                chunk,
+            );
             let (subject, owner) = (subject.clone(), owner.clone());
             UnsentMessage { channel: *channel, owner, subject, payload: payload.into() }
         };
@@ -224,7 +228,7 @@ impl Publisher {
             Notice::Loss(channel) => (Head::Loss(publisher), *channel),
             Notice::Log(channel, records) => (Head::Log(publisher, *records), *channel),
             Notice::Unread(signal, projects, exports) => {
-                let head = Head::Unread(publisher, *signal, *exports).write();
+                let head = self.connection.write(Head::Unread(publisher, *signal, *exports));
                 let payload = Bytes::from(self.seal(head, &[], &projects_of(projects)));
                 // A stream that does not exist has no reader.
                 for stream in self.connection.existing_streams().await? {
@@ -233,7 +237,8 @@ impl Publisher {
                 return Ok(());
             }
         };
-        let stored = self.connection.store(wire::subject(prefix, channel), head.write().into());
+        let head = self.connection.write(head);
+        let stored = self.connection.store(wire::subject(prefix, channel), head.into());
         if let Err(error) = stored.await {
             let made = self.connection.stream(StreamNumber::of(channel.slot)).await;
             made.map_err(StoreError::Failed)?;

@@ -334,6 +334,10 @@ impl ReaderTask {
             }
             // What cannot be read may have been spans.
             (_, Some(trace)) => self.spans.lose(self.now(&info), trace),
+            // It may have stated that exports were lost.
+            (None, None) if wire::is_to_all(&message.subject) => {
+                self.unread(&info, Signal::Spans, None, 1);
+            }
             (_, None) => {}
         }
         true
@@ -393,7 +397,7 @@ impl ReaderTask {
             Scope::Slot(slot) => wire::markers(&self.connection.prefix, slot),
             Scope::Trace(channel, ..) => wire::subject(&self.connection.prefix, channel),
         };
-        let payload = Head::Marker(self.connection.publisher, number).write();
+        let payload = self.connection.write(Head::Marker(self.connection.publisher, number));
         let connection = Arc::clone(&self.connection);
         self.stored = Some(Box::pin(async move {
             connection.store(subject, payload.into()).await.map_err(|error| error.to_string())

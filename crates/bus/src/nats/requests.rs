@@ -53,7 +53,7 @@ impl Nats {
         let inbox = connection.client.new_inbox();
         let gathering = async {
             let mut messages = connection.client.subscribe(inbox.clone()).await.ok()?;
-            let head = Head::Request(connection.publisher).write();
+            let head = connection.write(Head::Request(connection.publisher));
             let request = Bytes::from(publisher.seal(head, inbox.as_bytes(), body));
             let subject = subject(&connection.prefix);
             let sent = connection.client.publish_with_reply(subject, inbox.clone(), request);
@@ -122,7 +122,7 @@ impl PeerRequest {
     /// Answers it. Without a connection the answer is lost.
     pub async fn answer(self, body: &[u8]) {
         let connection = &self.publisher.connection;
-        let head = Head::Answer(connection.publisher).write();
+        let head = connection.write(Head::Answer(connection.publisher));
         let answer = self.publisher.seal(head, self.reply.as_bytes(), body);
         connection.client.publish(self.reply, Bytes::from(answer)).await.ok();
     }
@@ -131,7 +131,7 @@ impl PeerRequest {
 /// Opens a message whose answers have this subject.
 pub(super) fn open(opener: &mut Opener, payload: &[u8], reply: &[u8]) -> Option<(Head, Vec<u8>)> {
     let (head, sealed) = Head::read(payload)?;
-    let prefix = [&head.write(), reply].concat();
+    let prefix = [&payload[..payload.len() - sealed.len()], reply].concat();
     Some((head, opener.open(&prefix, sealed)?))
 }
 

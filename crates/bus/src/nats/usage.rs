@@ -1,4 +1,4 @@
-//! Tells other processes what this one has stored for each project, and listens to what they have.
+//! Reports to other processes what this one has stored for each project, and reads their reports.
 
 use std::{sync::Arc, time::Duration};
 
@@ -20,30 +20,31 @@ impl Publisher {
     /// Exchanges usage with other processes until the bus is closed.
     pub(super) async fn exchange_usage(self: Arc<Self>, keys: SealKeys) {
         let subject = format!("{}.usage", self.connection.prefix);
-        tokio::join!(self.tell_usage(&subject), self.hear_usage(&subject, &keys));
+        tokio::join!(self.report_usage(&subject), self.follow_usage(&subject, &keys));
     }
 
-    async fn tell_usage(&self, subject: &str) {
-        let (mut ticks, mut told, mut told_at) = (interval(CHANGED), Vec::new(), Instant::now());
+    async fn report_usage(&self, subject: &str) {
+        let (mut ticks, mut reported, mut reported_at) =
+            (interval(CHANGED), Vec::new(), Instant::now());
         loop {
             ticks.tick().await;
             let report = self.shares.report(self.began.elapsed());
-            if report == told && told_at.elapsed() < AGAIN {
+            if report == reported && reported_at.elapsed() < AGAIN {
                 continue;
             }
-            told_at = Instant::now();
-            if report.is_empty() && told.is_empty() {
+            reported_at = Instant::now();
+            if report.is_empty() && reported.is_empty() {
                 continue;
             }
-            let head = Head::Usage(self.connection.publisher).write();
+            let head = self.connection.write(Head::Usage(self.connection.publisher));
             let payload = Bytes::from(self.seal(head, subject.as_bytes(), &report));
             // Without a connection it is lost, and reported again.
             self.connection.client.publish(subject.to_owned(), payload).await.ok();
-            told = report;
+            reported = report;
         }
     }
 
-    async fn hear_usage(&self, subject: &str, keys: &SealKeys) {
+    async fn follow_usage(&self, subject: &str, keys: &SealKeys) {
         loop {
             if let Ok(mut messages) = self.connection.client.subscribe(subject.to_owned()).await {
                 self.note_usage(&mut messages, (subject, keys)).await;

@@ -1,7 +1,8 @@
 //! The messages of the bus in NATS: subjects and payloads.
 //!
 //! A payload begins with its version and kind. A batch that is larger than a message may be is sent in chunks. Spans are sealed as
-//! in the journal: what precedes them, and the trace, are authenticated. A message of a later version counts as lost to its trace.
+//! in the journal: what precedes them, and the trace, are authenticated. A message of a later version counts as lost to its trace; a
+//! process writes the version that all others read (ADR 0041).
 
 use std::fmt;
 
@@ -9,8 +10,11 @@ use model::{BusSlot, Project, Timestamp, TraceId};
 
 use crate::{Channel, Signal};
 
-/// The version of the payloads.
-const VERSION: u8 = 1;
+/// The first version of messages.
+pub(super) const FIRST_VERSION: u8 = 1;
+
+/// The last version of messages that this process reads and can write; it reads all versions before too.
+pub const MESSAGE_VERSION: u8 = if cfg!(feature = "next-version") { 2 } else { FIRST_VERSION };
 
 /// The number of slots that share a stream.
 pub const STREAM_SLOTS: u16 = 32;
@@ -63,6 +67,11 @@ impl StreamNumber {
     pub(super) fn all(self, prefix: &str) -> String {
         format!("{prefix}.spans.{}.{ALL}", self.0)
     }
+}
+
+/// Whether a subject is that of messages to all slots of a stream.
+pub(super) fn is_to_all(subject: &str) -> bool {
+    subject.rsplit('.').next() == Some(ALL)
 }
 
 /// Returns the subject of a trace.
@@ -142,11 +151,25 @@ const USAGE: u8 = 9;
 pub(super) const CHUNK_BYTES: usize = 2 + 8 + 8 + 2 + 2 + 4 + 8;
 
 impl Head {
-    pub(super) fn write(self) -> Vec<u8> {
-        let mut bytes = vec![VERSION];
+    fn kind(self) -> u8 {
+        match self {
+            Self::Chunk(_) => CHUNK,
+            Self::Marker(..) => MARKER,
+            Self::Loss(_) => LOSS,
+            Self::Log(..) => LOG,
+            Self::Request(_) => REQUEST,
+            Self::Answer(_) => ANSWER,
+            Self::Usage(_) => USAGE,
+            Self::Unread(_, Signal::Spans, _) => UNREAD_SPANS,
+            Self::Unread(_, Signal::Logs, _) => UNREAD_LOGS,
+        }
+    }
+
+    pub(super) fn write(self, version: u8) -> Vec<u8> {
+        let mut bytes = vec![version, self.kind()];
+        bytes.extend(added(version));
         match self {
             Self::Chunk(Chunk { publisher, number, index, count, spans, at }) => {
-                bytes.push(CHUNK);
                 bytes.extend(publisher.0);
                 bytes.extend(number.to_be_bytes());
                 bytes.extend(index.to_be_bytes());
@@ -154,44 +177,27 @@ impl Head {
                 bytes.extend(spans.to_be_bytes());
                 bytes.extend(at.as_nanos().to_be_bytes());
             }
-            Self::Marker(publisher, number) => {
-                bytes.push(MARKER);
-                bytes.extend(publisher.0);
-                bytes.extend(number.to_be_bytes());
-            }
             Self::Loss(publisher)
             | Self::Request(publisher)
             | Self::Answer(publisher)
-            | Self::Usage(publisher) => {
-                bytes.push(match self {
-                    Self::Request(_) => REQUEST,
-                    Self::Answer(_) => ANSWER,
-                    Self::Usage(_) => USAGE,
-                    _ => LOSS,
-                });
+            | Self::Usage(publisher) => bytes.extend(publisher.0),
+            Self::Marker(publisher, number)
+            | Self::Log(publisher, number)
+            | Self::Unread(publisher, _, number) => {
                 bytes.extend(publisher.0);
-            }
-            Self::Log(publisher, records) => {
-                bytes.push(LOG);
-                bytes.extend(publisher.0);
-                bytes.extend(records.to_be_bytes());
-            }
-            Self::Unread(publisher, signal, exports) => {
-                bytes.push(match signal {
-                    Signal::Spans => UNREAD_SPANS,
-                    Signal::Logs => UNREAD_LOGS,
-                });
-                bytes.extend(publisher.0);
-                bytes.extend(exports.to_be_bytes());
+                bytes.extend(number.to_be_bytes());
             }
         }
         bytes
     }
 
-    /// Reads a payload; returns the rest of it too. None if it is damaged, or of another version.
+    /// Reads a payload; returns the rest of it too. None if it is damaged, or of a later version.
     pub(super) fn read(payload: &[u8]) -> Option<(Self, &[u8])> {
-        let ([VERSION, kind], rest) = payload.split_first_chunk()? else { return None };
-        let (publisher, rest) = rest.split_first_chunk()?;
+        let ([version, kind], rest) = payload.split_first_chunk()?;
+        if !(FIRST_VERSION..=MESSAGE_VERSION).contains(version) {
+            return None;
+        }
+        let (publisher, rest) = rest.strip_prefix(added(*version))?.split_first_chunk()?;
         let publisher = PublisherId(*publisher);
         match *kind {
             CHUNK => {
@@ -227,6 +233,15 @@ impl Head {
                 Some((head, rest))
             }
         }
+    }
+}
+
+/// Returns what a version adds behind the kind: the one of the feature `next-version` a byte, which no reader of the first version
+/// expects.
+fn added(version: u8) -> &'static [u8] {
+    match version {
+        FIRST_VERSION => &[],
+        _ => &[0xa5],
     }
 }
 
@@ -306,10 +321,12 @@ mod tests {
     use model::{BusSlot, Project, Timestamp, TraceId};
 
     use super::{
-        CHUNK_BYTES, Chunk, Head, PublisherId, StreamNumber, markers, read_projects, subject,
-        subjects, trace_of, write_projects,
+        CHUNK_BYTES, Chunk, FIRST_VERSION, Head, MESSAGE_VERSION, PublisherId, StreamNumber,
+        is_to_all, markers, read_projects, subject, subjects, trace_of, write_projects,
     };
     use crate::{Channel, Signal};
+
+    const VERSIONS: [u8; 2] = [FIRST_VERSION, MESSAGE_VERSION];
 
     #[test]
     fn a_slot_has_its_stream_and_a_trace_its_subject() {
@@ -319,6 +336,7 @@ mod tests {
         assert_eq!(subject, "qt.spans.1.33.abababababababababababababababab");
         assert_eq!(trace_of(&subject), Some(trace));
         assert_eq!(trace_of(&markers("qt", BusSlot(33))), None);
+        assert!(is_to_all(&StreamNumber::of(BusSlot(64)).all("qt")) && !is_to_all(&subject));
         assert_eq!(subjects("qt", BusSlot(31)), "qt.spans.0.31.>");
         assert_eq!(StreamNumber::of(BusSlot(64)).name("qt"), "QT_SPANS_2");
         assert_eq!(StreamNumber::of(BusSlot(64)).subjects("qt"), "qt.spans.2.>");
@@ -339,20 +357,22 @@ mod tests {
             Head::Unread(publisher, Signal::Logs, 7),
             Head::Usage(publisher),
         ];
-        for head in heads {
-            let mut bytes = head.write();
+        for (head, version) in heads.into_iter().flat_map(|head| VERSIONS.map(|it| (head, it))) {
+            let mut bytes = head.write(version);
             let length = bytes.len();
             bytes.extend(b"rest");
             assert_eq!(Head::read(&bytes), Some((head, &b"rest"[..])));
             for cut in 0..length {
                 assert_eq!(Head::read(&bytes[..cut]), None, "{head:?} {cut}");
             }
-            bytes[0] = 2;
-            assert_eq!(Head::read(&bytes), None, "another version");
+            for other in [0, MESSAGE_VERSION + 1] {
+                bytes[0] = other;
+                assert_eq!(Head::read(&bytes), None, "version {other}");
+            }
         }
-        assert_eq!(Head::Chunk(chunk).write().len(), CHUNK_BYTES);
+        assert_eq!(Head::Chunk(chunk).write(FIRST_VERSION).len(), CHUNK_BYTES);
         let outside = Chunk { index: 2, ..chunk };
-        assert_eq!(Head::read(&Head::Chunk(outside).write()), None);
+        assert_eq!(Head::read(&Head::Chunk(outside).write(FIRST_VERSION)), None);
     }
 
     #[test]

@@ -122,3 +122,27 @@ async fn more_streams_are_found_by_servers_with_fewer() {
         tokio::time::sleep(Duration::from_millis(20)).await;
     }
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_message_of_a_later_version_is_a_doubt_and_no_absence() {
+    let server = NatsServer::start();
+    let worker = open(&server, 3).await;
+    let (channel, other) = (channel(3, 1), channel(3, 2));
+    let project = Project::default();
+    let _subscriptions = [channel, other].map(|channel| worker.subscribe(channel, &project));
+    worker.expect(channel);
+    worker.expect(other);
+    let client = async_nats::connect(format!("nats://127.0.0.1:{}", server.port)).await;
+    let client = async_nats::jetstream::new(client.expect("NATS is there"));
+    let later = bus::MESSAGE_VERSION + 1;
+    let message = |kind| [vec![later, kind], vec![0; 40]].concat();
+    let subject = format!("qt.spans.0.3.{}", channel.trace);
+    for (subject, kind) in [(subject, 1), ("qt.spans.0.all".to_owned(), 5)] {
+        let sent = client.publish(subject, message(kind).into()).await.expect("sent");
+        sent.await.expect("stored");
+    }
+    assert_eq!(worker.proved(channel).await, Err(Doubt::Lost(1)), "they may have been spans");
+    assert_eq!(worker.proved(other).await, Ok(0), "of that trace");
+    // The notice to all slots may have stated that exports of any project were lost.
+    assert_eq!(worker.unread(Signal::Spans, &project), 1);
+}

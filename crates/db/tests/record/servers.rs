@@ -19,6 +19,7 @@ fn server(number: u8, minting: &str, known: &[&str]) -> NewServer {
         name: format!("server-{number}"),
         roles: vec!["api".to_owned(), "ingest".to_owned(), "worker".to_owned()],
         version: "0.0.0".to_owned(),
+        bus_version: 1,
         minting_key: minting.to_owned(),
         known_keys: known.iter().map(|key| (*key).to_owned()).collect(),
         bus: None,

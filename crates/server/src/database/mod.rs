@@ -7,6 +7,7 @@ pub(crate) mod maintenance;
 pub(crate) mod peers;
 pub(crate) mod provision;
 pub(crate) mod receiver_reports;
+mod refusals;
 
 use db::{Connect, Db, DbError, SecretKeys};
 use model::World;

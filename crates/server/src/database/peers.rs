@@ -18,8 +18,8 @@ use std::{
     time::Duration,
 };
 
-use bus::STREAM_SLOTS;
-use db::{AwaitedTrace, BusMember, Db, DbError, Entry, KeyConflict, NewServer, OtherServer, Side};
+use bus::{MESSAGE_VERSION, STREAM_SLOTS};
+use db::{AwaitedTrace, BusMember, Db, DbError, Entry, NewServer, OtherServer};
 use drivers::receiver::ReceiverSnapshot;
 use model::{BusSlot, Key, Progress, Project, World};
 use ring::digest;
@@ -33,7 +33,7 @@ use crate::{
     database::{
         announcements::{self, PeerMessage, ProcessId},
         identity::{Identity, hex},
-        receiver_reports,
+        receiver_reports, refusals,
     },
     span_bus::SpanBus,
 };
@@ -172,6 +172,7 @@ impl Peers {
             name: self.name(),
             roles: self.0.roles.names(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
+            bus_version: MESSAGE_VERSION.into(),
             minting_key: known.first().cloned().unwrap_or_default(),
             known_keys: known,
             bus,
@@ -190,24 +191,41 @@ impl Peers {
         if let Some(member) = &mut row.bus {
             member.bus.clone_from(&bus);
         }
-        let entry = match db.enter_server(&row, COUNTS_FOR).await? {
+        let entered = db.enter_server(&row, COUNTS_FOR).await;
+        if let Err(error @ DbError::TooOld { .. }) = &entered {
+            self.place().conflict = Some(error.to_string());
+        }
+        let entry = match entered? {
             Entry::Entered(slot) => Ok(slot),
-            Entry::KeyConflict(conflict) => Err(words(&conflict)),
-            Entry::NoSlot => Err(no_slot(self.0.bus.1)),
+            Entry::KeyConflict(conflict) => Err(refusals::key_conflict(&conflict)),
+            Entry::NoSlot => Err(refusals::no_slot(self.0.bus.1)),
         };
-        let mut place = self.place();
-        place.conflict = entry.clone().err();
-        if let Ok(slot) = entry {
-            *shared = bus;
-            place.id = row.id;
-            place.counted_until = Some(began + COUNTS_FOR - MARGIN);
-            if let Some(member) = &mut row.bus {
-                member.slot = slot;
-                member.is_shared_from_start = false;
+        {
+            let mut place = self.place();
+            place.conflict = entry.clone().err();
+            if let Ok(slot) = entry {
+                *shared = bus;
+                place.id = row.id;
+                place.counted_until = Some(began + COUNTS_FOR - MARGIN);
+                if let Some(member) = &mut row.bus {
+                    member.slot = slot;
+                    member.is_shared_from_start = false;
+                }
+                place.row = Some(row);
             }
-            place.row = Some(row);
+        }
+        drop(shared);
+        if entry.is_ok() {
+            self.agree(db).await?;
         }
         Ok(entry)
+    }
+
+    /// Finds out which version of messages all servers read. Until then this server writes the one that it has written so far.
+    async fn agree(&self, db: &Db) -> Result<(), DbError> {
+        let version = db.agree_bus_version(MESSAGE_VERSION.into()).await?;
+        self.0.bus.0.write_version(version);
+        Ok(())
     }
 
     /// Renews the row, once it exists, until the returned set is dropped.
@@ -247,7 +265,8 @@ impl Peers {
         if db.heartbeat(row.id, row.process, bus.as_deref(), COUNTS_FOR).await? {
             *shared = bus;
             self.place().counted_until = Some(began + COUNTS_FOR - MARGIN);
-            return Ok(());
+            drop(shared);
+            return self.agree(db).await;
         }
         drop(shared);
         // The row expired, for example while the database was unavailable; or another process with a copy of our data directory has
@@ -265,6 +284,11 @@ impl Peers {
     /// Whether the others certainly know that this server receives spans.
     pub(crate) fn is_counted(&self) -> bool {
         self.place().counted_until.is_some_and(|until| Instant::now() < until)
+    }
+
+    /// Whether the others have refused this server since it entered: its row expired, and they have gone on without it.
+    pub(crate) fn is_refused(&self) -> bool {
+        self.place().conflict.is_some()
     }
 
     /// Returns why spans are not accepted though the server has entered once; `None` if they are.
@@ -471,28 +495,4 @@ fn names<'a>(others: impl Iterator<Item = &'a OtherServer>) -> Vec<String> {
 fn fingerprint(key: &Key) -> String {
     let hash = digest::digest(&digest::SHA256, key.expose());
     hex(hash.as_ref().get(..FINGERPRINT_BYTES).unwrap_or_default())
-}
-
-fn no_slot(streams: u16) -> String {
-    let workers = streams.saturating_mul(STREAM_SLOTS);
-    format!(
-        "{workers} servers are on the bus already, as many as `nats.streams: {streams}` allows: set `nats.streams` to {} \
-         on all of them, one after the other; or end a server",
-        streams.saturating_add(1)
-    )
-}
-
-fn words(conflict: &KeyConflict) -> String {
-    let KeyConflict { server, key, unknown_to } = conflict;
-    match unknown_to {
-        Side::Present => format!(
-            "the key that this server mints trace ids with (fingerprint {key}) is unknown to the server `{server}`, which would \
-             take the spans of its runs for somebody else's: add the key to `ids.keys` there, not as the first, before \
-             any server mints with it; or end that server"
-        ),
-        Side::Entering => format!(
-            "the key that the server `{server}` mints trace ids with (fingerprint {key}) is not among `ids.keys` here, so that \
-             the spans of its runs would be taken for somebody else's: add the key here, not as the first; or end that server"
-        ),
-    }
 }

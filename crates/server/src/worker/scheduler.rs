@@ -220,9 +220,9 @@ async fn take(
 }
 
 impl Worker {
-    /// Returns how many runs may begin now: none while their spans would not arrive.
+    /// Returns how many runs may begin now: none while their spans would not arrive, or other servers refuse this one.
     fn free_slots(&self) -> usize {
-        if !self.bus.is_open() {
+        if !self.bus.is_open() || self.peers.is_refused() {
             return 0;
         }
         self.config.runs_max.saturating_sub(self.shared.slots.taken())
