@@ -1,0 +1,195 @@
+/** The requests of the page. Nothing else fetches, besides the live events. */
+
+import createClient, { type FetchResponse } from "openapi-fetch";
+import {
+  LOGOUT_PATH,
+  SERVER_PATH,
+  SESSION_PATH,
+  type ServerInfo,
+  TESTS_PATH,
+  type TestsWithTrend,
+} from "./coming.ts";
+import { address, prefix } from "./place.ts";
+import { asFailure, failureOf, RequestFailure } from "./problem.ts";
+import type { components, paths } from "./schema.d.ts";
+
+export type Schemas = components["schemas"];
+
+/** The number of tests of a page, each with the trend of its last runs. */
+const TESTS_LIMIT = 100;
+const RUNS_LIMIT = 50;
+const SUITES_LIMIT = 100;
+/** The number of runs of a test's history. */
+export const HISTORY_RUNS = 100;
+
+export interface RunsFilter {
+  readonly test?: string | undefined;
+  readonly verdict?: string | undefined;
+  readonly from?: string | undefined;
+  readonly until?: string | undefined;
+  readonly cursor?: string | undefined;
+}
+
+const api = createClient<paths>({ baseUrl: prefix, fetch: (request) => answerOf(fetch(request)) });
+
+export function readServer(signal?: AbortSignal): Promise<ServerInfo> {
+  return readJson<ServerInfo>(address(SERVER_PATH), signal);
+}
+
+export function readCaller(signal?: AbortSignal): Promise<Schemas["Caller"]> {
+  return data(api.GET("/api/v1/me", { ...given(signal) }));
+}
+
+export function listTests(
+  project: string,
+  cursor: string | undefined,
+  signal?: AbortSignal,
+): Promise<TestsWithTrend> {
+  const query = { project, with: "trend", limit: String(TESTS_LIMIT), cursor };
+  return readJson<TestsWithTrend>(address(TESTS_PATH, query), signal);
+}
+
+export function readTest(project: string, id: string, signal?: AbortSignal): Promise<Schemas["Trend"]> {
+  return data(
+    api.GET("/api/v1/tests/{test}/trend", {
+      params: { path: { test: id }, query: { project, last: HISTORY_RUNS } },
+      ...given(signal),
+    }),
+  );
+}
+
+export function readVersions(
+  project: string,
+  id: string,
+  signal?: AbortSignal,
+): Promise<Schemas["Page_DocumentVersion"]> {
+  return data(
+    api.GET("/api/v1/tests/{id}/versions", {
+      params: { path: { id }, query: { project, limit: 20 } },
+      ...given(signal),
+    }),
+  );
+}
+
+export function listRuns(
+  project: string,
+  filter: RunsFilter,
+  signal?: AbortSignal,
+): Promise<Schemas["Page_ListedRun"]> {
+  return data(
+    api.GET("/api/v1/runs", {
+      params: { query: { project, limit: RUNS_LIMIT, ...filter } },
+      ...given(signal),
+    }),
+  );
+}
+
+export function readRun(project: string, run: string, signal?: AbortSignal): Promise<Schemas["Run"]> {
+  return data(
+    api.GET("/api/v1/runs/{run}", { params: { path: { run }, query: { project } }, ...given(signal) }),
+  );
+}
+
+export function startRun(project: string, test: string): Promise<Schemas["Run"]> {
+  return data(
+    api.POST("/api/v1/tests/{test}/runs", { params: { path: { test }, query: { project } }, body: {} }),
+  );
+}
+
+export function stopRun(project: string, run: string): Promise<Schemas["Run"]> {
+  return data(api.POST("/api/v1/runs/{run}/stop", { params: { path: { run }, query: { project } } }));
+}
+
+export function listSuites(
+  project: string,
+  cursor: string | undefined,
+  signal?: AbortSignal,
+): Promise<Schemas["Page_ListedDocument"]> {
+  return data(
+    api.GET("/api/v1/test-suites", {
+      params: { query: { project, limit: SUITES_LIMIT, cursor } },
+      ...given(signal),
+    }),
+  );
+}
+
+export type ReportFormat = "markdown" | "html" | "junit";
+
+export function reportAddress(project: string, run: string, format: ReportFormat): string {
+  return address(`/api/v1/runs/${encodeURIComponent(run)}/report`, { project, format });
+}
+
+export async function readReport(project: string, run: string, format: ReportFormat): Promise<string> {
+  const response = await answerOf(fetch(reportAddress(project, run, format)));
+  if (!response.ok) {
+    throw failureOf(response.status, await bodyOf(response));
+  }
+  return response.text();
+}
+
+/** Exchanges a token for a cookie that no script reads. The token is not kept. */
+export async function logIn(token: string): Promise<void> {
+  await post(SESSION_PATH, JSON.stringify({ token }));
+}
+
+export async function logOut(): Promise<void> {
+  await post(LOGOUT_PATH, null);
+}
+
+async function post(path: string, body: string | null): Promise<void> {
+  const headers: HeadersInit = body === null ? {} : { "content-type": "application/json" };
+  const response = await answerOf(fetch(address(path), { method: "POST", headers, body }));
+  if (!response.ok) {
+    throw failureOf(response.status, await bodyOf(response));
+  }
+}
+
+async function readJson<T>(url: string, signal?: AbortSignal): Promise<T> {
+  const response = await answerOf(fetch(url, { ...given(signal) }));
+  const body = await bodyOf(response);
+  if (!response.ok || body === undefined) {
+    throw failureOf(response.status, body);
+  }
+  return body as T;
+}
+
+async function data<T extends Record<string | number, unknown>, O, M extends `${string}/${string}`>(
+  answer: Promise<FetchResponse<T, O, M>>,
+): Promise<NonNullable<FetchResponse<T, O, M>["data"]>> {
+  let got: FetchResponse<T, O, M>;
+  try {
+    got = await answer;
+  } catch (error) {
+    // An answer that is not JSON, such as that of a proxy.
+    throw isAbort(error) ? error : asFailure(error);
+  }
+  if (got.data === undefined || got.data === null) {
+    throw failureOf(got.response.status, got.error);
+  }
+  return got.data;
+}
+
+/** Waits for the answer; that there is none is a failure too, unless the page gave up by itself. */
+async function answerOf(request: Promise<Response>): Promise<Response> {
+  try {
+    return await request;
+  } catch (error) {
+    throw isAbort(error) ? error : new RequestFailure(0, null);
+  }
+}
+
+async function bodyOf(response: Response): Promise<unknown> {
+  try {
+    return await response.json();
+  } catch {
+    return undefined;
+  }
+}
+
+function isAbort(error: unknown): boolean {
+  return error instanceof DOMException && error.name === "AbortError";
+}
+
+function given(signal: AbortSignal | undefined): { signal?: AbortSignal } {
+  return signal === undefined ? {} : { signal };
+}

@@ -1,0 +1,82 @@
+/** What is requested for each screen, and how often. */
+
+import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
+import * as client from "./client.ts";
+import { asFailure } from "./problem.ts";
+
+/** How often the page asks again while the server waits for its database. */
+const WAIT_MS = 2000;
+const LIST_MS = 15_000;
+/** How often a run is read while it is in progress, beside its live events. */
+const ACTIVE_RUN_MS = 5000;
+
+export function makeQueryClient(): QueryClient {
+  return new QueryClient({
+    defaultOptions: {
+      queries: {
+        networkMode: "always",
+        retry: (_, error) => asFailure(error).isWaiting,
+        retryDelay: WAIT_MS,
+        staleTime: 2000,
+      },
+      mutations: { networkMode: "always", retry: false },
+    },
+  });
+}
+
+export const serverQuery = queryOptions({
+  queryKey: ["server"],
+  queryFn: ({ signal }) => client.readServer(signal),
+  staleTime: 60_000,
+});
+
+export const callerQuery = queryOptions({
+  queryKey: ["me"],
+  queryFn: ({ signal }) => client.readCaller(signal),
+  staleTime: 60_000,
+});
+
+export const testsQuery = (project: string) =>
+  infiniteQueryOptions({
+    queryKey: ["tests", project],
+    queryFn: ({ pageParam, signal }) => client.listTests(project, pageParam, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next ?? undefined,
+    refetchInterval: LIST_MS,
+  });
+
+export const trendQuery = (project: string, test: string) =>
+  queryOptions({
+    queryKey: ["test", project, test],
+    queryFn: ({ signal }) => client.readTest(project, test, signal),
+    refetchInterval: LIST_MS,
+  });
+
+export const versionsQuery = (project: string, test: string) =>
+  queryOptions({
+    queryKey: ["versions", project, test],
+    queryFn: ({ signal }) => client.readVersions(project, test, signal),
+  });
+
+export const runsQuery = (project: string, filter: client.RunsFilter) =>
+  queryOptions({
+    queryKey: ["runs", project, filter],
+    queryFn: ({ signal }) => client.listRuns(project, filter, signal),
+    // Older pages do not change.
+    refetchInterval: filter.cursor === undefined ? LIST_MS : false,
+  });
+
+export const runQuery = (project: string, run: string) =>
+  queryOptions({
+    queryKey: ["run", project, run],
+    queryFn: ({ signal }) => client.readRun(project, run, signal),
+    refetchInterval: (query) => (query.state.data?.state === "ended" ? false : ACTIVE_RUN_MS),
+  });
+
+export const suitesQuery = (project: string) =>
+  infiniteQueryOptions({
+    queryKey: ["suites", project],
+    queryFn: ({ pageParam, signal }) => client.listSuites(project, pageParam, signal),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last) => last.next ?? undefined,
+  });

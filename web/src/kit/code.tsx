@@ -1,0 +1,16 @@
+import styles from "./code.module.css";
+import { CopyButton } from "./copy.tsx";
+
+/** A command, one a line, with a button that copies all of them. */
+export function Code({ lines }: { readonly lines: readonly string[] }) {
+  return (
+    <div className={styles.box}>
+      {/* A scrollable region has to be reachable by keyboard. */}
+      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: see above */}
+      <pre className={styles.lines} tabIndex={0}>
+        {lines.join("\n")}
+      </pre>
+      <CopyButton text={() => lines.join("\n")} look="quiet" />
+    </div>
+  );
+}
