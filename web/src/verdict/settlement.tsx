@@ -1,0 +1,168 @@
+import type { Schemas } from "../api/client.ts";
+import { Text } from "../kit/text.tsx";
+import { duration } from "../kit/time.ts";
+import { words } from "../words.ts";
+import styles from "./settlement.module.css";
+import { unsettledWords } from "./unsettled.ts";
+
+type Settlement = Schemas["Settlement"];
+
+const BAR_WIDTH = 120;
+const BAR_HEIGHT = 10;
+
+/** Why the trace was taken as complete, or not: what each process sent, and how long it was quiet. */
+export function SettlementView({ settlement }: { readonly settlement: Settlement }) {
+  const unanswered = settlement.unanswered ?? [];
+  return (
+    <div className={styles.view}>
+      {settlement.unsettled.length === 0 ? null : (
+        <ul className={styles.reasons}>
+          {settlement.unsettled.map((reason) => (
+            <li key={JSON.stringify(reason)}>
+              <Text value={unsettledWords(reason)} />
+            </li>
+          ))}
+        </ul>
+      )}
+      <dl className={styles.facts}>
+        {facts(settlement).map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value}</dd>
+          </div>
+        ))}
+      </dl>
+      {settlement.processes.length === 0 ? null : <Processes processes={settlement.processes} />}
+      {unanswered.length === 0 ? null : <Unanswered peers={unanswered} />}
+      {(settlement.stores ?? []).map((store) => (
+        <p key={store.store} className={styles.note}>
+          {words.run.settlement.stores}: <Text value={store.store} />, {words.run.settlement.lag}{" "}
+          {duration(store.lagNs)}
+        </p>
+      ))}
+    </div>
+  );
+}
+
+/** A line about the settlement, for the title of its section. */
+export function settlementLine(settlement: Settlement): string {
+  const { settlement: said } = words.run;
+  const processes = settlement.processes.length;
+  return [
+    said.spans(settlement.spans),
+    ...(processes > 1 ? [said.processes(processes)] : []),
+    ...(settlement.drained ? [said.drained] : []),
+    ...(settlement.waitedNs > 0 ? [`${said.waited} ${duration(settlement.waitedNs)}`] : []),
+  ].join(", ");
+}
+
+function facts(settlement: Settlement): Array<readonly [string, string]> {
+  const { settlement: said } = words.run;
+  const all: ReadonlyArray<readonly [string, number | null | undefined]> = [
+    [said.waited, settlement.waitedNs],
+    [said.quiet, settlement.quietNs],
+    [said.silent, settlement.silentNs],
+    [said.linger, settlement.lingerNs],
+  ];
+  return all.flatMap(([name, nanos]) => (nanos ? [[name, duration(nanos)] as const] : []));
+}
+
+function Processes({ processes }: { readonly processes: readonly Schemas["ProcessQuiet"][] }) {
+  const { settlement: said } = words.run;
+  const longestNs = Math.max(...processes.map((it) => Math.max(it.quietNs, it.silentNs)), 1);
+  return (
+    <table className={styles.processes}>
+      <thead>
+        <tr>
+          <th scope="col">{said.service}</th>
+          <th scope="col" className={styles.number}>
+            {said.spanCount}
+          </th>
+          <th scope="col" className={styles.number}>
+            {said.delay}
+          </th>
+          <th scope="col">{said.threshold}</th>
+          <th scope="col">{said.reason}</th>
+        </tr>
+      </thead>
+      <tbody>
+        {processes.map((it, at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: two processes of a service may have no instance; the list never changes
+          <tr key={at}>
+            <td className={styles.service}>
+              <Text value={it.service} charsMax={60} />
+              {it.instance === null ? null : (
+                <span className={styles.instance} title={it.instance}>
+                  <Text value={it.instance.slice(0, 8)} />
+                </span>
+              )}
+            </td>
+            <td className={styles.number}>{it.spans.toLocaleString("en")}</td>
+            <td className={styles.number}>{duration(it.delayNs)}</td>
+            <td>
+              <span className={styles.quiet}>
+                <QuietBar process={it} longestNs={longestNs} />
+                {duration(it.silentNs)} / {duration(it.quietNs)}
+              </span>
+            </td>
+            <td className={styles.because}>{words.run.because[it.because] ?? it.because}</td>
+          </tr>
+        ))}
+      </tbody>
+    </table>
+  );
+}
+
+/** How long a process was quiet, against how long it had to be: the bar reaches the tick, or does not. */
+function QuietBar({
+  process,
+  longestNs,
+}: {
+  readonly process: Schemas["ProcessQuiet"];
+  readonly longestNs: number;
+}) {
+  const quiet = (process.quietNs / longestNs) * (BAR_WIDTH - 2);
+  const silent = (process.silentNs / longestNs) * (BAR_WIDTH - 2);
+  const label = words.run.settlement.bar(duration(process.silentNs), duration(process.quietNs));
+  const isReached = process.silentNs >= process.quietNs;
+  return (
+    <svg
+      width={BAR_WIDTH}
+      height={BAR_HEIGHT}
+      viewBox={`0 0 ${BAR_WIDTH} ${BAR_HEIGHT}`}
+      role="img"
+      aria-label={label}
+      className={styles.bar}
+    >
+      <title>{label}</title>
+      <rect width={BAR_WIDTH} height={BAR_HEIGHT} rx="2" className={styles.track} />
+      <rect
+        width={Math.max(silent, 1)}
+        height={BAR_HEIGHT}
+        rx="2"
+        className={isReached ? styles.reached : styles.short}
+      />
+      <rect x={quiet} width="2" height={BAR_HEIGHT} className={styles.tick} />
+    </svg>
+  );
+}
+
+function Unanswered({ peers }: { readonly peers: readonly Schemas["UnansweredPeer"][] }) {
+  const { settlement: said } = words.run;
+  return (
+    <div>
+      <h3>{said.unanswered}</h3>
+      <ul className={styles.peers}>
+        {peers.map((it) => (
+          <li key={`${it.service} ${it.peer}`}>
+            {it.peer === "" ? said.unnamed : <Text value={it.peer} charsMax={80} />}
+            <span>
+              {said.by} <Text value={it.service} charsMax={60} />, {said.calls(it.calls)}
+              {it.declared ? `, ${said.declared}` : null}
+            </span>
+          </li>
+        ))}
+      </ul>
+    </div>
+  );
+}

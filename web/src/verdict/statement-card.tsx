@@ -1,0 +1,110 @@
+import { useState } from "react";
+import { Button } from "../kit/button.tsx";
+import { Text } from "../kit/text.tsx";
+import { words } from "../words.ts";
+import { Mark } from "./mark.tsx";
+import styles from "./statement-card.module.css";
+import type { SpanEvidence, Statement } from "./statements.ts";
+import { unfolded } from "./statements.ts";
+
+/** The spans of a card that are shown before the reader asks for the others. */
+const SPANS_SHOWN = 5;
+
+/** A statement that does not hold, or is not decided: its text with its place, what was found, and how final that is. */
+export function StatementCard({ statement }: { readonly statement: Statement }) {
+  const { name, text, place, verdict, reason, selector } = statement;
+  return (
+    <article className={`${styles.card} ${styles[verdict]}`}>
+      <header className={styles.head}>
+        <Mark mark={verdict} />
+        <h3 className={styles.title}>
+          {name === null ? <code>{unfoldedText(text)}</code> : <Text value={name} />}
+        </h3>
+        <span className={styles.place}>
+          <Text value={`${place.file}:${place.line}:${place.column}`} />
+        </span>
+      </header>
+      {selector === null ? null : (
+        <p className={styles.selector}>
+          {selector === "" ? words.run.everySpan : <code>{unfoldedText(selector)}</code>}
+          {statement.matched === null ? null : <span>{words.run.selects(statement.matched)}</span>}
+        </p>
+      )}
+      {name === null ? null : (
+        <pre className={styles.text}>
+          <Text value={text} layout="block" />
+        </pre>
+      )}
+      {reason === null ? null : (
+        <p className={styles.reason}>
+          <Text value={reason} />
+        </p>
+      )}
+      <Evidence spans={statement.spans} more={statement.moreSpans} />
+      <p className={styles.decided}>{decidedWords(statement)}</p>
+    </article>
+  );
+}
+
+function unfoldedText(text: string) {
+  return <Text value={unfolded(text)} />;
+}
+
+function decidedWords({ decided, verdict }: Statement): string {
+  if (verdict === "inconclusive") {
+    return words.run.decided.open;
+  }
+  const said = words.run.decided[decided];
+  return decided === "absence" ? `${said}. ${words.run.decided.absenceMore}` : `${said}.`;
+}
+
+function Evidence({ spans, more }: { readonly spans: readonly SpanEvidence[]; readonly more: number }) {
+  const [isOpen, setOpen] = useState(false);
+  if (spans.length === 0) {
+    return null;
+  }
+  const worst = [...spans].sort((a, b) => rank(a) - rank(b));
+  const shown = isOpen ? worst : worst.slice(0, SPANS_SHOWN);
+  return (
+    <div className={styles.evidence}>
+      <table>
+        <thead>
+          <tr>
+            <th scope="col">{words.run.found}</th>
+            <th scope="col">{words.run.span}</th>
+          </tr>
+        </thead>
+        <tbody>
+          {shown.map((span, at) => (
+            // A span may be listed more than once; the list never changes.
+            // biome-ignore lint/suspicious/noArrayIndexKey: see above
+            <tr key={at}>
+              <td className={styles.found}>
+                <Mark mark={span.verdict} size={12} />
+                <code>
+                  <Text value={span.found} />
+                </code>
+              </td>
+              <td className={styles.span}>
+                {span.name === "" ? null : <Text value={span.name} charsMax={80} />}
+                {span.spanId === null ? null : <code>{span.spanId}</code>}
+              </td>
+            </tr>
+          ))}
+        </tbody>
+      </table>
+      {!isOpen && spans.length > SPANS_SHOWN ? (
+        <Button look="quiet" onPress={() => setOpen(true)}>
+          {words.run.showAll(spans.length)}
+        </Button>
+      ) : null}
+      {more > 0 && (isOpen || spans.length <= SPANS_SHOWN) ? (
+        <p className={styles.more}>{words.run.andMore(more)}</p>
+      ) : null}
+    </div>
+  );
+}
+
+function rank(span: SpanEvidence): number {
+  return span.verdict === "failed" ? 0 : span.verdict === "inconclusive" ? 1 : 2;
+}

@@ -1,0 +1,65 @@
+/** The statements of a run: the claims about the whole trace, and the assertions of its specs. */
+
+import type { components } from "../api/schema.d.ts";
+
+type Schemas = components["schemas"];
+
+export type Verdict = Schemas["Verdict"];
+export type Outcome = Schemas["Outcome"];
+export type SpanEvidence = Schemas["SpanEvidence"];
+
+export interface Statement {
+  readonly key: string;
+  readonly kind: "claim" | "assertion";
+  /** The name that the test gives it, or its spec. */
+  readonly name: string | null;
+  /** As written in the test. */
+  readonly text: string;
+  /** The selector of its spec; null for a claim. */
+  readonly selector: string | null;
+  readonly matched: number | null;
+  readonly place: Schemas["Place"];
+  readonly verdict: Verdict;
+  readonly decided: Schemas["ClaimJudgement"]["decided"];
+  readonly reason: string | null;
+  readonly spans: readonly SpanEvidence[];
+  readonly moreSpans: number;
+}
+
+export function statements(outcome: Outcome): Statement[] {
+  const { claims, specs } = outcome.judgement;
+  const ofSpecs = specs.flatMap((spec, at) =>
+    spec.assertions.map((it, index): Statement => {
+      return {
+        ...it,
+        key: `spec-${at}-${index}`,
+        kind: "assertion",
+        matched: spec.matched,
+        name: spec.name,
+        selector: spec.selector,
+        text: it.assertion,
+      };
+    }),
+  );
+  const ofClaims = claims.map((it, index): Statement => {
+    return { ...it, key: `claim-${index}`, kind: "claim", matched: null, selector: null, text: it.claim };
+  });
+  return [...ofSpecs, ...ofClaims];
+}
+
+/** The number of spans at which a statement is false, as far as they are listed; null if more are not listed. */
+export function falseSpans(statement: Statement): number | null {
+  if (statement.moreSpans > 0) {
+    return null;
+  }
+  return statement.spans.filter((span) => span.spanId !== null && span.verdict === "failed").length;
+}
+
+/** Removes line breaks and the indentation behind them, which are only layout in a document. */
+export function unfolded(text: string): string {
+  return text
+    .split(/\r?\n/)
+    .map((line) => line.trim())
+    .filter((line) => line !== "")
+    .join(" ");
+}

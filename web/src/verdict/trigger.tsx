@@ -1,0 +1,105 @@
+import type { Schemas } from "../api/client.ts";
+import { Text } from "../kit/text.tsx";
+import { duration } from "../kit/time.ts";
+import { words } from "../words.ts";
+import styles from "./trigger.module.css";
+
+type Answer = Schemas["Answer"];
+
+/** What the trigger came to, in one line. */
+export function triggerLine(answer: Answer | null): string {
+  const said = words.run.trigger;
+  if (answer === null) {
+    return said.notFired;
+  }
+  if (answer === "notFired") {
+    return said.external;
+  }
+  if ("response" in answer) {
+    const { status, durationNs } = answer.response;
+    return `${said.status} ${status} ${said.in} ${duration(durationNs)}`;
+  }
+  if ("exit" in answer) {
+    return `${said.exit} ${answer.exit.code} ${said.in} ${duration(answer.exit.durationNs)}`;
+  }
+  if ("reply" in answer) {
+    const { status, statusName, durationNs } = answer.reply;
+    return `${said.status} ${status} ${statusName} ${said.in} ${duration(durationNs)}`;
+  }
+  return `${said.noAnswer}: ${words.run.noAnswer[answer.noAnswer.kind] ?? answer.noAnswer.kind}`;
+}
+
+/** The answer as it came. */
+export function TriggerView({ answer }: { readonly answer: Exclude<Answer, "notFired"> }) {
+  const said = words.run.trigger;
+  if ("exit" in answer) {
+    return (
+      <div className={styles.view}>
+        <Body title={said.stdout} body={answer.exit.stdout} />
+        {answer.exit.stderr === "" ? null : <Body title={said.stderr} body={{ text: answer.exit.stderr }} />}
+      </div>
+    );
+  }
+  if ("noAnswer" in answer) {
+    return (
+      <p className={styles.message}>
+        <Text value={answer.noAnswer.message} />
+      </p>
+    );
+  }
+  const { headers, body } = "response" in answer ? answer.response : answer.reply;
+  return (
+    <div className={styles.view}>
+      <Body title={said.body} body={body} />
+      {headers.length === 0 ? null : (
+        <div>
+          <h3>{said.headers}</h3>
+          <dl className={styles.headers}>
+            {headers.map(([name, value], at) => (
+              // biome-ignore lint/suspicious/noArrayIndexKey: a header may come several times; the list never changes
+              <div key={at}>
+                <dt>
+                  <Text value={name ?? ""} charsMax={80} />
+                </dt>
+                <dd>
+                  <Text value={value ?? ""} />
+                </dd>
+              </div>
+            ))}
+          </dl>
+        </div>
+      )}
+    </div>
+  );
+}
+
+function Body({ title, body }: { readonly title: string; readonly body: Schemas["AnswerBody"] }) {
+  return (
+    <div>
+      <h3>{title}</h3>
+      {"bytes" in body ? (
+        <p className={styles.message}>{words.text.bytes(body.bytes.length)}</p>
+      ) : body.text === "" ? (
+        <p className={styles.message}>{words.text.empty}</p>
+      ) : (
+        <pre className={styles.body}>
+          <Text value={pretty(body.text)} layout="block" />
+        </pre>
+      )}
+    </div>
+  );
+}
+
+/** The largest body that is laid out as JSON, in characters. */
+const PRETTY_CHARS_MAX = 100_000;
+
+function pretty(text: string): string {
+  if (text.length > PRETTY_CHARS_MAX || !/^\s*[[{]/.test(text)) {
+    return text;
+  }
+  try {
+    return JSON.stringify(JSON.parse(text), null, 2);
+  } catch {
+    return text;
+  }
+}

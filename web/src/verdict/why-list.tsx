@@ -1,0 +1,35 @@
+import { Text } from "../kit/text.tsx";
+import type { Why } from "./why.ts";
+import styles from "./why-list.module.css";
+
+/** Why, and what to do. */
+export function WhyList({ whys }: { readonly whys: readonly Why[] }) {
+  return (
+    <ul className={styles.list}>
+      {whys.map((why, at) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: reasons may be alike; the list never changes
+        <li key={at}>
+          <p className={styles.says}>
+            <Text value={why.says} charsMax={1000} />
+          </p>
+          {why.advice === null ? null : (
+            <p className={styles.advice}>
+              <span aria-hidden="true">→</span>
+              <span>
+                <Text value={why.advice} charsMax={1000} />
+              </span>
+            </p>
+          )}
+          {why.cause === null && why.spans.length === 0 ? null : (
+            <p className={styles.more}>
+              {why.cause === null ? null : <code>{why.cause}</code>}
+              {why.spans.map((span) => (
+                <code key={span}>{span}</code>
+              ))}
+            </p>
+          )}
+        </li>
+      ))}
+    </ul>
+  );
+}
