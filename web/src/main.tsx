@@ -1,0 +1,23 @@
+import "./kit/tokens.css";
+import "./kit/base.css";
+import { QueryClientProvider } from "@tanstack/react-query";
+import { RouterProvider } from "@tanstack/react-router";
+import { StrictMode } from "react";
+import { createRoot } from "react-dom/client";
+import { makeQueryClient } from "./api/queries.ts";
+import { applyTheme, storedTheme } from "./kit/theme.ts";
+import { router } from "./screens/router.tsx";
+
+applyTheme(storedTheme());
+
+const place = document.getElementById("root");
+if (place === null) {
+  throw new Error("the page has no element `root`");
+}
+createRoot(place).render(
+  <StrictMode>
+    <QueryClientProvider client={makeQueryClient()}>
+      <RouterProvider router={router} />
+    </QueryClientProvider>
+  </StrictMode>,
+);

@@ -1,0 +1,98 @@
+/** The screens and their addresses. */
+
+import {
+  createRootRoute,
+  createRoute,
+  createRouter,
+  lazyRouteComponent,
+  retainSearchParams,
+} from "@tanstack/react-router";
+import { prefix } from "../api/place.ts";
+import { NAME, parseSearch, type SearchText, stringifySearch, textOf } from "./search.ts";
+import { Broken } from "./shell/broken.tsx";
+import { Missing } from "./shell/missing.tsx";
+import { Shell } from "./shell/shell.tsx";
+
+interface ProjectSearch {
+  readonly project?: string | undefined;
+}
+
+export interface RunsSearch {
+  readonly test?: string | undefined;
+  readonly verdict?: string | undefined;
+  readonly from?: string | undefined;
+  readonly until?: string | undefined;
+  readonly cursor?: string | undefined;
+}
+
+const root = createRootRoute({
+  component: Shell,
+  errorComponent: Broken,
+  notFoundComponent: Missing,
+  validateSearch: (search: SearchText): ProjectSearch => {
+    const project = textOf(search, "project");
+    return project !== undefined && NAME.test(project) ? { project } : {};
+  },
+  search: { middlewares: [retainSearchParams(["project"])] },
+});
+
+const tests = createRoute({
+  getParentRoute: () => root,
+  path: "/",
+  validateSearch: (search: SearchText): { q?: string | undefined } => ({ q: textOf(search, "q") }),
+  component: lazyRouteComponent(() => import("./tests/screen.tsx")),
+});
+
+const test = createRoute({
+  getParentRoute: () => root,
+  path: "/t/$test",
+  component: lazyRouteComponent(() => import("./test/screen.tsx")),
+});
+
+const runs = createRoute({
+  getParentRoute: () => root,
+  path: "/runs",
+  validateSearch: (search: SearchText): RunsSearch => ({
+    test: textOf(search, "test"),
+    verdict: textOf(search, "verdict"),
+    from: textOf(search, "from"),
+    until: textOf(search, "until"),
+    cursor: textOf(search, "cursor"),
+  }),
+  component: lazyRouteComponent(() => import("./runs/screen.tsx")),
+});
+
+const run = createRoute({
+  getParentRoute: () => root,
+  path: "/r/$run",
+  component: lazyRouteComponent(() => import("./run/screen.tsx")),
+});
+
+const suites = createRoute({
+  getParentRoute: () => root,
+  path: "/suites",
+  component: lazyRouteComponent(() => import("./suites/screen.tsx")),
+});
+
+const login = createRoute({
+  getParentRoute: () => root,
+  path: "/login",
+  validateSearch: (search: SearchText): { return?: string | undefined } => ({
+    return: textOf(search, "return"),
+  }),
+  component: lazyRouteComponent(() => import("./login/screen.tsx")),
+});
+
+export const router = createRouter({
+  routeTree: root.addChildren([tests, test, runs, run, suites, login]),
+  basepath: prefix === "" ? "/" : prefix,
+  parseSearch,
+  stringifySearch,
+  defaultPreload: false,
+});
+
+declare module "@tanstack/react-router" {
+  interface Register {
+    router: typeof router;
+  }
+}

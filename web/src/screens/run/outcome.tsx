@@ -1,0 +1,159 @@
+import { type ReactNode, useMemo } from "react";
+import { Fold } from "../../kit/fold.tsx";
+import { Text } from "../../kit/text.tsx";
+import { AnalyzerView } from "../../verdict/analyzer.tsx";
+import { HeldStatements } from "../../verdict/held.tsx";
+import { SettlementView, settlementLine } from "../../verdict/settlement.tsx";
+import { StatementCard } from "../../verdict/statement-card.tsx";
+import { type Outcome, type Statement, statements } from "../../verdict/statements.ts";
+import { DecidingTree } from "../../verdict/tree.tsx";
+import { TriggerView, triggerLine } from "../../verdict/trigger.tsx";
+import { whys } from "../../verdict/why.ts";
+import { WhyList } from "../../verdict/why-list.tsx";
+import { words } from "../../words.ts";
+import styles from "./outcome.module.css";
+import { Steps } from "./steps.tsx";
+
+/** The cards that are shown; the HTML report has all. */
+const CARDS_MAX = 100;
+
+/** What a run ended with: what does not hold, why, and what it is based on. */
+export function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
+  const all = useMemo(() => statements(outcome), [outcome]);
+  const reasons = useMemo(() => whys(outcome), [outcome]);
+  const of = (verdict: Statement["verdict"]) => all.filter((it) => it.verdict === verdict);
+  const held = of("passed");
+  const hasTree = outcome.verdict !== "passed" && outcome.judgement.tree.length > 0;
+  return (
+    <>
+      <Cards title={words.run.failedStatements} statements={of("failed")} />
+      {reasons.length === 0 ? null : (
+        <Section title={words.run.why}>
+          <WhyList whys={reasons} />
+        </Section>
+      )}
+      <Cards title={words.run.openStatements} statements={of("inconclusive")} />
+      {hasTree ? (
+        <Section title={words.run.tree}>
+          <div className={styles.card}>
+            <DecidingTree outcome={outcome} />
+          </div>
+        </Section>
+      ) : null}
+      <div className={styles.folds}>
+        <Settled outcome={outcome} />
+        <Trigger outcome={outcome} />
+        {outcome.judgement.outputs.length === 0 ? null : <Outputs outcome={outcome} />}
+        {held.length === 0 ? null : (
+          <Fold title={words.run.passedStatements(held.length)} isOpen={outcome.verdict === "passed"}>
+            <HeldStatements statements={held} />
+          </Fold>
+        )}
+        {outcome.analysis === null ? null : (
+          <Fold
+            title={words.run.analyzer.title}
+            aside={words.run.analyzer.score(outcome.analysis.score, outcome.analysis.minimumScore)}
+          >
+            <AnalyzerView analysis={outcome.analysis} />
+          </Fold>
+        )}
+        {outcome.steps.length === 0 ? null : (
+          <Fold title={words.run.steps.title}>
+            <Steps steps={outcome.steps} />
+          </Fold>
+        )}
+      </div>
+    </>
+  );
+}
+
+function Section({ title, children }: { readonly title: string; readonly children: ReactNode }) {
+  return (
+    <section className={styles.section}>
+      <h2>{title}</h2>
+      {children}
+    </section>
+  );
+}
+
+function Cards({
+  title,
+  statements: cards,
+}: {
+  readonly title: string;
+  readonly statements: readonly Statement[];
+}) {
+  return cards.length === 0 ? null : (
+    <Section title={title}>
+      {cards.slice(0, CARDS_MAX).map((it) => (
+        <StatementCard key={it.key} statement={it} />
+      ))}
+    </Section>
+  );
+}
+
+function Settled({ outcome }: { readonly outcome: Outcome }) {
+  const { settlement } = outcome;
+  const said = words.run.settlement;
+  if (settlement === null) {
+    return outcome.answer === null ? null : (
+      <Fold title={said.title}>
+        <p>{said.none}</p>
+      </Fold>
+    );
+  }
+  const isComplete = settlement.unsettled.length === 0;
+  return (
+    <Fold
+      title={isComplete ? said.complete : said.incomplete}
+      aside={settlementLine(settlement)}
+      isOpen={outcome.verdict !== "passed"}
+    >
+      <SettlementView settlement={settlement} />
+    </Fold>
+  );
+}
+
+function Trigger({ outcome }: { readonly outcome: Outcome }) {
+  const { answer } = outcome;
+  const line = triggerLine(answer);
+  const title = words.run.trigger.title;
+  return (
+    <Fold title={title} aside={<Text value={line} />}>
+      {answer === null || answer === "notFired" ? <p>{line}</p> : <TriggerView answer={answer} />}
+    </Fold>
+  );
+}
+
+function Outputs({ outcome }: { readonly outcome: Outcome }) {
+  const { outputs } = outcome.judgement;
+  return (
+    <Fold title={words.run.outputs.title} aside={outputs.length}>
+      <dl className={styles.outputs}>
+        {outputs.map((it) => (
+          <div key={it.name}>
+            <dt>
+              <Text value={it.name} charsMax={80} />
+            </dt>
+            <dd>
+              {it.value === null ? (
+                <span className={styles.open}>
+                  {words.run.outputs.noValue}
+                  {it.reason === null ? null : (
+                    <>
+                      : <Text value={it.reason} />
+                    </>
+                  )}
+                </span>
+              ) : (
+                <code>
+                  <Text value={it.value} />
+                </code>
+              )}
+            </dd>
+          </div>
+        ))}
+      </dl>
+    </Fold>
+  );
+}

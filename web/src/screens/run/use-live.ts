@@ -1,0 +1,43 @@
+import { useQueryClient } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
+import { followRun, type NumberedEvent } from "../../api/follow.ts";
+import type { RequestFailure } from "../../api/problem.ts";
+import { runQuery } from "../../api/queries.ts";
+
+/** The events that are kept: a run has some ten. */
+const EVENTS_MAX = 1000;
+
+export interface Live {
+  readonly events: readonly NumberedEvent[];
+  /** Why the stream was cut; null while it is read. */
+  readonly failure: RequestFailure | null;
+}
+
+/** Follows the events of a run as long as it is in progress, and reads the run again when they change it. */
+export function useLive(project: string, run: string, isActive: boolean): Live {
+  const queries = useQueryClient();
+  const [live, setLive] = useState<Live>({ events: [], failure: null });
+  useEffect(() => {
+    if (!isActive) {
+      return;
+    }
+    const controller = new AbortController();
+    const reload = () => void queries.invalidateQueries({ queryKey: runQuery(project, run).queryKey });
+    setLive({ events: [], failure: null });
+    void followRun(
+      project,
+      run,
+      {
+        onEvent: (event) => {
+          setLive(({ events }) => ({ events: [...events, event].slice(-EVENTS_MAX), failure: null }));
+          reload();
+        },
+        onEnd: reload,
+        onCut: (failure) => setLive(({ events }) => ({ events, failure })),
+      },
+      controller.signal,
+    );
+    return () => controller.abort();
+  }, [project, run, isActive, queries]);
+  return live;
+}
