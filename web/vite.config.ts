@@ -1,11 +1,23 @@
 import react from "@vitejs/plugin-react";
-import { defineConfig } from "vite";
+import { defineConfig, type Plugin } from "vite";
 
 /** The word that the server replaces by the path prefix in every answer with `index.html`. */
 const PREFIX = "__QUALITYTRACE_PREFIX__";
 
+/** The order of the cascade layers. The bundler orders the sheets by its chunks, so each one states it. */
+const LAYERS = "@layer reset, tokens, base, kit, verdict, screens;";
+
+const layers: Plugin = {
+  name: "layers",
+  enforce: "pre",
+  transform: {
+    filter: { id: /\.css$/ },
+    handler: (code) => `${LAYERS}\n${code}`,
+  },
+};
+
 export default defineConfig({
-  plugins: [react()],
+  plugins: [react(), layers],
   // `light-dark()` and cascade layers are not compiled down.
   build: {
     target: ["chrome123", "firefox121", "safari17.5"],

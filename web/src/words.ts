@@ -92,7 +92,7 @@ export const words = {
     version: (version: number) => `version ${version}`,
     run: "Run",
     mayNot: "Your role may not start runs",
-    runs: "Runs",
+    runs: "runs",
     passed: "passed",
     failed: "failed",
     inconclusive: "inconclusive",
@@ -204,6 +204,7 @@ export const words = {
       open: "Not decided: further spans could have decided it",
     },
     tree: "Spans that decided",
+    treeOpen: "Spans that came",
     treeCut: (number: number) => `${counted(number, "further span")} are in the HTML report.`,
     settlement: {
       title: "Settlement",

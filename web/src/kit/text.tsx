@@ -7,15 +7,18 @@ import styles from "./text.module.css";
 /** The characters of a value that are shown before the reader asks for more, on a line and in a block. */
 const LINE_CHARS_MAX = 300;
 const BLOCK_CHARS_MAX = 2000;
+const PROSE_CHARS_MAX = 1000;
 
 interface Props {
   readonly value: string;
   readonly layout?: Layout;
   readonly charsMax?: number;
+  /** Inside of a button there is no button for the rest. */
+  readonly isPlain?: boolean;
 }
 
 /** Untrusted text: text nodes only, invisible characters as marks, long values cut until the reader asks. */
-export function Text({ value, layout = "line", charsMax }: Props) {
+export function Text({ value, layout = "line", charsMax, isPlain = false }: Props) {
   const [isOpen, setOpen] = useState(false);
   const max = charsMax ?? (layout === "line" ? LINE_CHARS_MAX : BLOCK_CHARS_MAX);
   const { head, rest } = cut(value, max);
@@ -25,7 +28,7 @@ export function Text({ value, layout = "line", charsMax }: Props) {
         <Marked text={isOpen ? value : head} layout={layout} />
         {rest > 0 && !isOpen ? "…" : null}
       </bdi>
-      {rest > 0 ? (
+      {rest > 0 && !isPlain ? (
         <>
           {" "}
           <Button className={styles.more} onPress={() => setOpen(!isOpen)}>
@@ -34,6 +37,27 @@ export function Text({ value, layout = "line", charsMax }: Props) {
         </>
       ) : null}
     </>
+  );
+}
+
+/** A sentence of the server: what it puts in backticks is code. */
+export function Prose({ value }: { readonly value: string }) {
+  const { head, rest } = cut(value, PROSE_CHARS_MAX);
+  return (
+    <bdi>
+      {head.split(/(`[^`]+`)/).map((part, at) =>
+        part.startsWith("`") && part.endsWith("`") && part.length > 2 ? (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a part is its position
+          <code key={at} className={styles.code}>
+            <Marked text={part.slice(1, -1)} layout="line" />
+          </code>
+        ) : (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a part is its position
+          <Marked key={at} text={part} layout="line" />
+        ),
+      )}
+      {rest > 0 ? "…" : null}
+    </bdi>
   );
 }
 

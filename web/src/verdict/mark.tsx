@@ -42,8 +42,7 @@ function Shape({ mark }: { readonly mark: RunMark }) {
       return (
         <>
           <path d="M8 .6 15.4 8 8 15.4.6 8Z" className={styles.fill} />
-          <path d="M6.3 6.4a1.75 1.75 0 1 1 2.5 1.6q-.8.4-.8 1.2" className={styles.sign} />
-          <circle cx="8" cy="11.4" r=".9" className={styles.dot} />
+          <path d="M5.2 8h5.6" className={styles.sign} />
         </>
       );
     case "running":
@@ -58,21 +57,21 @@ function Shape({ mark }: { readonly mark: RunMark }) {
   }
 }
 
-/** A verdict as symbol and word. */
-export function VerdictWord({
-  mark,
-  isProvisional = false,
-}: {
+interface WordProps {
   readonly mark: RunMark;
+  readonly size?: number;
   readonly isProvisional?: boolean;
-}) {
+}
+
+/** A verdict as symbol and word. */
+export function VerdictWord({ mark, size = 14, isProvisional = false }: WordProps) {
   const word = words.verdict[mark];
   return (
     <span
       className={`${styles.word} ${styles[mark]}`}
       title={isProvisional ? words.verdict.provisional : undefined}
     >
-      <Mark mark={mark} size={14} />
+      <Mark mark={mark} size={size} />
       {isProvisional ? words.verdict.lingering(word) : word}
     </span>
   );

@@ -1,6 +1,6 @@
 import { useState } from "react";
 import { Button } from "../kit/button.tsx";
-import { Text } from "../kit/text.tsx";
+import { Prose, Text } from "../kit/text.tsx";
 import { words } from "../words.ts";
 import { Mark } from "./mark.tsx";
 import styles from "./statement-card.module.css";
@@ -10,9 +10,9 @@ import { unfolded } from "./statements.ts";
 /** The spans of a card that are shown before the reader asks for the others. */
 const SPANS_SHOWN = 5;
 
-/** A statement that does not hold, or is not decided: its text with its place, what was found, and how final that is. */
+/** A statement that does not hold: its text with its place, what was found, and how final that is. */
 export function StatementCard({ statement }: { readonly statement: Statement }) {
-  const { name, text, place, verdict, reason, selector } = statement;
+  const { name, text, place, verdict } = statement;
   return (
     <article className={`${styles.card} ${styles[verdict]}`}>
       <header className={styles.head}>
@@ -24,6 +24,16 @@ export function StatementCard({ statement }: { readonly statement: Statement }) 
           <Text value={`${place.file}:${place.line}:${place.column}`} />
         </span>
       </header>
+      <StatementBody statement={statement} />
+    </article>
+  );
+}
+
+/** What there is to a statement below its title. */
+export function StatementBody({ statement }: { readonly statement: Statement }) {
+  const { name, text, reason, selector } = statement;
+  return (
+    <>
       {selector === null ? null : (
         <p className={styles.selector}>
           {selector === "" ? words.run.everySpan : <code>{unfoldedText(selector)}</code>}
@@ -37,12 +47,12 @@ export function StatementCard({ statement }: { readonly statement: Statement }) 
       )}
       {reason === null ? null : (
         <p className={styles.reason}>
-          <Text value={reason} />
+          <Prose value={reason} />
         </p>
       )}
       <Evidence spans={statement.spans} more={statement.moreSpans} />
       <p className={styles.decided}>{decidedWords(statement)}</p>
-    </article>
+    </>
   );
 }
 
@@ -79,16 +89,18 @@ function Evidence({ spans, more }: { readonly spans: readonly SpanEvidence[]; re
             // A span may be listed more than once; the list never changes.
             // biome-ignore lint/suspicious/noArrayIndexKey: see above
             <tr key={at}>
-              <td className={styles.found}>
+              <td className={styles.found} colSpan={hasSpan(span) ? 1 : 2}>
                 <Mark mark={span.verdict} size={12} />
-                <code>
-                  <Text value={span.found} />
-                </code>
+                <span>
+                  <Prose value={span.found} />
+                </span>
               </td>
-              <td className={styles.span}>
-                {span.name === "" ? null : <Text value={span.name} charsMax={80} />}
-                {span.spanId === null ? null : <code>{span.spanId}</code>}
-              </td>
+              {hasSpan(span) ? (
+                <td className={styles.span}>
+                  {span.name === "" ? null : <Text value={span.name} charsMax={80} />}
+                  {span.spanId === null ? null : <code>{span.spanId}</code>}
+                </td>
+              ) : null}
             </tr>
           ))}
         </tbody>
@@ -107,4 +119,9 @@ function Evidence({ spans, more }: { readonly spans: readonly SpanEvidence[]; re
 
 function rank(span: SpanEvidence): number {
   return span.verdict === "failed" ? 0 : span.verdict === "inconclusive" ? 1 : 2;
+}
+
+/** What was found may be of the whole trace or of the response. */
+function hasSpan(span: SpanEvidence): boolean {
+  return span.name !== "" || span.spanId !== null;
 }

@@ -55,6 +55,18 @@ export function falseSpans(statement: Statement): number | null {
   return statement.spans.filter((span) => span.spanId !== null && span.verdict === "failed").length;
 }
 
+/** The reason that most of the statements have, if at least two have it. */
+export function sharedReason(all: readonly Statement[]): string | null {
+  const counts = new Map<string, number>();
+  for (const { reason } of all) {
+    if (reason !== null) {
+      counts.set(reason, (counts.get(reason) ?? 0) + 1);
+    }
+  }
+  const [most] = [...counts].sort((a, b) => b[1] - a[1]);
+  return most !== undefined && most[1] > 1 ? most[0] : null;
+}
+
 /** Removes line breaks and the indentation behind them, which are only layout in a document. */
 export function unfolded(text: string): string {
   return text

@@ -1,3 +1,4 @@
+import type { CSSProperties } from "react";
 import type { Schemas } from "../api/client.ts";
 import { Label } from "../kit/text.tsx";
 import { duration } from "../kit/time.ts";
@@ -64,16 +65,9 @@ function Row({
   );
 }
 
+/** A line for each span above; the style sets how far they are apart. */
 function Indent({ depth }: { readonly depth: number }) {
-  const step = 14;
-  return depth === 0 ? null : (
-    <svg width={depth * step} height="26" aria-hidden="true" className={styles.indent}>
-      {Array.from({ length: depth }, (_, at) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a line is its position
-        <path key={at} d={`M${at * step + 6.5} 0v26`} />
-      ))}
-    </svg>
-  );
+  return <span className={styles.indent} style={{ "--depth": depth } as CSSProperties} aria-hidden="true" />;
 }
 
 /** The spans that a false or open statement names, with its verdict; the worst one counts. */

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
 import type { TestWithTrend } from "../api/coming.ts";
 import { sentence, sentenceText } from "./sentence.ts";
-import { falseSpans, type Outcome, statements, unfolded } from "./statements.ts";
+import { falseSpans, type Outcome, sharedReason, statements, unfolded } from "./statements.ts";
 import { lastJudged, markOf, sparkline, worstFirst } from "./trend.ts";
 import { type Unsettled, unsettledWords } from "./unsettled.ts";
 
@@ -35,6 +35,17 @@ describe("the sentence of a run", () => {
       expect(sentenceText(sentence(golden(name))), name).not.toBe("");
     }
   });
+});
+
+it("finds the reason that several statements share", () => {
+  const [first] = statements(golden("diagnosed"));
+  if (first === undefined) {
+    throw new Error("the golden outcome has no statement");
+  }
+  const reasons = (...given: Array<string | null>) => given.map((reason) => ({ ...first, reason }));
+  expect(sharedReason(reasons("a", "b", "b", null))).toBe("b");
+  expect(sharedReason(reasons("a", "b"))).toBeNull();
+  expect(sharedReason([])).toBeNull();
 });
 
 it("unfolds a statement of several lines", () => {

@@ -1,4 +1,4 @@
-import { Text } from "../kit/text.tsx";
+import { Prose } from "../kit/text.tsx";
 import type { Why } from "./why.ts";
 import styles from "./why-list.module.css";
 
@@ -10,13 +10,13 @@ export function WhyList({ whys }: { readonly whys: readonly Why[] }) {
         // biome-ignore lint/suspicious/noArrayIndexKey: reasons may be alike; the list never changes
         <li key={at}>
           <p className={styles.says}>
-            <Text value={why.says} charsMax={1000} />
+            <Prose value={why.says} />
           </p>
           {why.advice === null ? null : (
             <p className={styles.advice}>
               <span aria-hidden="true">→</span>
               <span>
-                <Text value={why.advice} charsMax={1000} />
+                <Prose value={why.advice} />
               </span>
             </p>
           )}

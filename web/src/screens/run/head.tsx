@@ -1,7 +1,7 @@
 import type { ReactNode } from "react";
 import type { Schemas } from "../../api/client.ts";
 import { Moment } from "../../kit/moment.tsx";
-import { Text } from "../../kit/text.tsx";
+import { Prose, Text } from "../../kit/text.tsx";
 import { between, duration } from "../../kit/time.ts";
 import { Mark } from "../../verdict/mark.tsx";
 import type { SentencePart } from "../../verdict/sentence.ts";
@@ -35,7 +35,7 @@ function Part({ part }: { readonly part: SentencePart }) {
         </strong>
       );
     case "value":
-      return <Text value={part.text} charsMax={300} />;
+      return <Prose value={part.text} />;
   }
 }
 

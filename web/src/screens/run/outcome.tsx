@@ -3,6 +3,7 @@ import { Fold } from "../../kit/fold.tsx";
 import { Text } from "../../kit/text.tsx";
 import { AnalyzerView } from "../../verdict/analyzer.tsx";
 import { HeldStatements } from "../../verdict/held.tsx";
+import { OpenList } from "../../verdict/open-list.tsx";
 import { SettlementView, settlementLine } from "../../verdict/settlement.tsx";
 import { StatementCard } from "../../verdict/statement-card.tsx";
 import { type Outcome, type Statement, statements } from "../../verdict/statements.ts";
@@ -23,6 +24,7 @@ export function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
   const reasons = useMemo(() => whys(outcome), [outcome]);
   const of = (verdict: Statement["verdict"]) => all.filter((it) => it.verdict === verdict);
   const held = of("passed");
+  const open = of("inconclusive");
   const hasTree = outcome.verdict !== "passed" && outcome.judgement.tree.length > 0;
   return (
     <>
@@ -32,9 +34,13 @@ export function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
           <WhyList whys={reasons} />
         </Section>
       )}
-      <Cards title={words.run.openStatements} statements={of("inconclusive")} />
+      {open.length === 0 ? null : (
+        <Section title={words.run.openStatements}>
+          <OpenList statements={open} />
+        </Section>
+      )}
       {hasTree ? (
-        <Section title={words.run.tree}>
+        <Section title={outcome.verdict === "failed" ? words.run.tree : words.run.treeOpen}>
           <div className={styles.card}>
             <DecidingTree outcome={outcome} />
           </div>

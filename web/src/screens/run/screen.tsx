@@ -39,7 +39,7 @@ export default function RunScreen() {
       title={
         <>
           {mark === null || run === undefined ? null : (
-            <VerdictWord mark={mark} isProvisional={!run.verdict && !!run.provisionalVerdict} />
+            <VerdictWord mark={mark} size={19} isProvisional={!run.verdict && !!run.provisionalVerdict} />
           )}
           <Label value={name} />
         </>

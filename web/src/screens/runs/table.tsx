@@ -48,7 +48,7 @@ export function RunsTable({ runs, hasTests }: Props) {
 function Row({ run, hasTests }: { readonly run: Schemas["ListedRun"]; readonly hasTests: boolean }) {
   const nanos = between(run.acceptedAt, run.endedAt);
   return (
-    <tr className={styles.row}>
+    <tr className={hasTests ? styles.row : `${styles.row} ${styles.ofOne}`}>
       <td className={styles.verdict}>
         <Link to="/r/$run" params={{ run: run.id }} className={styles.plain}>
           <VerdictWord mark={markOf(run)} isProvisional={!run.verdict && !!run.provisionalVerdict} />

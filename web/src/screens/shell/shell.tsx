@@ -25,7 +25,7 @@ export function Shell() {
         {words.nav.skip}
       </a>
       <header className={styles.top}>
-        <Link to="/" className={styles.brand}>
+        <Link to="/" className={styles.brand} aria-label={words.product}>
           <Logo />
           <span>{words.product}</span>
         </Link>
@@ -68,18 +68,25 @@ function Rail() {
   const isTests = !parts.includes("runs") && !parts.includes("suites") && !parts.includes("r");
   return (
     <nav className={styles.rail} aria-label={words.nav.label}>
-      <Link to="/" className={styles.item} data-current={isTests} aria-current={isTests ? "page" : undefined}>
-        <FlaskConical size={16} aria-hidden="true" />
-        {words.nav.tests}
-      </Link>
-      <Link to="/suites" className={styles.item}>
-        <Layers size={16} aria-hidden="true" />
-        {words.nav.suites}
-      </Link>
-      <Link to="/runs" className={styles.item} data-current={parts.includes("r") ? true : undefined}>
-        <History size={16} aria-hidden="true" />
-        {words.nav.runs}
-      </Link>
+      <div className={styles.items}>
+        <Link
+          to="/"
+          className={styles.item}
+          data-current={isTests}
+          aria-current={isTests ? "page" : undefined}
+        >
+          <FlaskConical size={16} aria-hidden="true" />
+          {words.nav.tests}
+        </Link>
+        <Link to="/suites" className={styles.item}>
+          <Layers size={16} aria-hidden="true" />
+          {words.nav.suites}
+        </Link>
+        <Link to="/runs" className={styles.item} data-current={parts.includes("r") ? true : undefined}>
+          <History size={16} aria-hidden="true" />
+          {words.nav.runs}
+        </Link>
+      </div>
     </nav>
   );
 }

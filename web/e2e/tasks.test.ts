@@ -1,0 +1,210 @@
+/** What a person does: find out why, filter, run, stop, and everything by keyboard. */
+
+import type { Browser, Page } from "playwright-core";
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { get, newestRun, post } from "./api.ts";
+import { launch, open, picture, settled, visit } from "./browser.ts";
+
+let browser: Browser;
+beforeAll(async () => {
+  browser = await launch();
+});
+afterAll(async () => {
+  await browser?.close();
+});
+
+interface RunState {
+  readonly id: string;
+  readonly state: string;
+  readonly test: string;
+  readonly verdict: string | null;
+}
+
+async function failedRun() {
+  const run = await newestRun("failed");
+  if (run?.outcome == null) {
+    throw new Error("these cases need a server with a run that failed");
+  }
+  return { run, outcome: run.outcome };
+}
+
+it("a failed run says in one sentence which statement is false, with its place and what was found", async () => {
+  const { run, outcome } = await failedRun();
+  const { claims, specs } = outcome.judgement;
+  const wrong = [...specs.flatMap((it) => it.assertions), ...claims].filter((it) => it.verdict === "failed");
+  const [first] = wrong;
+  if (first === undefined) {
+    throw new Error("the newest run that failed has no statement that is false");
+  }
+  const visited = await visit(browser);
+  await open(visited, `/r/${run.id}`);
+  const sentence = await visited.page.locator("[data-sentence]").innerText();
+  const subject = "claim" in first ? (first.name ?? first.claim) : first.assertion;
+  expect(sentence).toContain(`“${subject.replace(/\s*\n\s*/g, " ").trim()}” is false`);
+  const cards = visited.page.getByRole("article");
+  expect(await cards.count()).toBe(wrong.length);
+  const card = await cards.first().innerText();
+  expect(card).toContain(`${first.place.file}:${first.place.line}:${first.place.column}`);
+  const found = first.spans.find((it) => it.verdict === "failed")?.found ?? first.reason ?? "";
+  // What the server puts in backticks is shown as code.
+  expect(card.replace(/\s+/g, " ")).toContain(found.replaceAll("`", "").replace(/\s+/g, " "));
+  expect(card).toMatch(/Decided by (presence|absence|the response)/);
+  expect(visited.complaints).toEqual([]);
+  await visited.context.close();
+});
+
+it("the Markdown of a run is copied as the server writes it", async () => {
+  const { run } = await failedRun();
+  const visited = await visit(browser);
+  await open(visited, `/r/${run.id}`);
+  await visited.page.getByRole("button", { name: "Copy as Markdown" }).click();
+  await visited.page.getByText("Copied").waitFor();
+  const copied = await visited.page.evaluate(() => navigator.clipboard.readText());
+  const report = await visited.context.request.get(
+    new URL(visited.page.url()).origin +
+      (await visited.page.getByRole("link", { name: "HTML report" }).getAttribute("href"))?.replace(
+        "=html",
+        "=markdown",
+      ),
+  );
+  expect(report.status()).toBe(200);
+  expect(copied).toBe(await report.text());
+  expect(copied.length).toBeGreaterThan(100);
+  await visited.context.close();
+});
+
+it("a run that the page starts is followed live until its verdict", async () => {
+  const { run } = await failedRun();
+  const visited = await visit(browser);
+  await open(visited, `/t/${run.test}`);
+  await visited.page.getByRole("button", { name: "Run", exact: true }).click();
+  await visited.page.waitForURL(/\/r\/[0-9a-f-]{36}/);
+  const id = /\/r\/([0-9a-f-]{36})/.exec(visited.page.url())?.[1];
+  await visited.page.getByText("the trigger was fired").waitFor({ timeout: 30_000 });
+  await picture(visited.page, "run-live-1440-light");
+  await visited.page.getByRole("button", { name: "Run again" }).waitFor({ timeout: 60_000 });
+  const ended = await get<RunState>(`/api/v1/runs/${id}`);
+  expect(ended.state).toBe("ended");
+  expect(await visited.page.locator("h1").innerText()).toContain(ended.verdict);
+  expect(visited.complaints).toEqual([]);
+  await visited.context.close();
+});
+
+it("the list of runs keeps its filters in the address", async () => {
+  const { run } = await failedRun();
+  const visited = await visit(browser);
+  const { page } = visited;
+  await open(visited, "/runs");
+  await page.getByLabel("Test", { exact: true }).fill(run.test);
+  await page.getByRole("button", { name: "Apply" }).click();
+  await page.waitForURL(/test=/);
+  await page.getByRole("button", { name: /any verdict/ }).click();
+  await page.getByRole("option", { name: "failed" }).click();
+  await page.waitForURL(/verdict=failed/);
+  await settled(page);
+  const rows = page.locator("tbody tr");
+  await rows.first().waitFor();
+  for (const row of await rows.allInnerTexts()) {
+    expect(row).toContain("failed");
+    expect(row).toContain(run.test);
+  }
+  await page.goBack();
+  expect(page.url()).not.toContain("verdict=");
+  await page.goForward();
+  await page.reload();
+  await settled(page);
+  expect(await page.locator("tbody tr").first().innerText()).toContain("failed");
+  expect(visited.complaints).toEqual([]);
+  await visited.context.close();
+});
+
+describe("by keyboard alone", () => {
+  it("go to screens, search, and open the help", async () => {
+    const visited = await visit(browser);
+    const { page } = visited;
+    await open(visited, "/");
+    await page.keyboard.press("g");
+    await page.keyboard.press("r");
+    await page.waitForURL(/\/runs/);
+    await page.keyboard.press("g");
+    await page.keyboard.press("s");
+    await page.waitForURL(/\/suites/);
+    await page.keyboard.press("g");
+    await page.keyboard.press("t");
+    await page.getByRole("heading", { name: "Tests", level: 1 }).waitFor();
+    await page.keyboard.press("/");
+    await page.keyboard.type("g t?");
+    expect(new URL(page.url()).searchParams.get("q")).toBe("g t?");
+    await page.keyboard.press("Escape");
+    await page.evaluate(() => (document.activeElement as HTMLElement).blur());
+    await page.keyboard.press("?");
+    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+    await picture(page, "help-1440-light");
+    await page.keyboard.press("Escape");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.keyboard.press(".");
+    await page
+      .getByRole("dialog", { name: "The command for this screen" })
+      .getByText("qualitytrace trend")
+      .waitFor();
+    await picture(page, "command-1440-light");
+    expect(visited.complaints).toEqual([]);
+    await visited.context.close();
+  });
+
+  it("from the tests to why a run failed, each stop with a visible focus", async () => {
+    const { run } = await failedRun();
+    const visited = await visit(browser);
+    const { page } = visited;
+    await open(visited, "/");
+    await tabTo(page, `a[href*="/r/"]`);
+    await page.keyboard.press("Enter");
+    await page.waitForURL(/\/r\//);
+    await open(visited, `/r/${run.id}`);
+    const trigger = 'main button[aria-expanded="false"]';
+    await tabTo(page, trigger);
+    await page.keyboard.press("Enter");
+    expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-expanded"))).toBe("true");
+    await visited.context.close();
+  });
+});
+
+/** Presses Tab until an element has the focus; each one on the way has to show it. */
+async function tabTo(page: Page, selector: string): Promise<void> {
+  for (let step = 0; step < 80; step += 1) {
+    await page.keyboard.press("Tab");
+    const at = await page.evaluate((wanted) => {
+      const element = document.activeElement;
+      if (element === null || element === document.body) {
+        return { isThere: false, isVisible: true, html: "" };
+      }
+      const box = element.closest("span:has(> input)") ?? element;
+      const style = getComputedStyle(box);
+      return {
+        isThere: element.matches(wanted),
+        isVisible: style.outlineStyle !== "none" && style.outlineWidth !== "0px",
+        html: element.outerHTML.slice(0, 160),
+      };
+    }, selector);
+    expect(at.isVisible, `focus on ${at.html}`).toBe(true);
+    if (at.isThere) {
+      return;
+    }
+  }
+  throw new Error(`80 steps of Tab do not reach ${selector}`);
+}
+
+it("a run is stopped by its button", async () => {
+  const { run } = await failedRun();
+  const started = await post<RunState>(`/api/v1/tests/${run.test}/runs`, {});
+  const visited = await visit(browser, { expected: [409] });
+  await open(visited, `/r/${started.id}`);
+  const stop = visited.page.getByRole("button", { name: "Stop" });
+  // A run of the demo may end before the page is there.
+  if (await stop.isVisible()) {
+    await stop.click({ timeout: 2000 }).catch(() => undefined);
+  }
+  await visited.page.getByRole("button", { name: "Run again" }).waitFor({ timeout: 30_000 });
+  expect((await get<RunState>(`/api/v1/runs/${started.id}`)).state).toBe("ended");
+  await visited.context.close();
+});
