@@ -6,7 +6,9 @@ import { TOKEN, URL_OF_SERVER } from "./browser.ts";
 type Schemas = components["schemas"];
 
 export async function get<T>(path: string): Promise<T> {
-  const answer = await fetch(`${URL_OF_SERVER}${path}`, { headers: authorization() });
+  const answer = await fetch(`${URL_OF_SERVER}${path}`, {
+    headers: { ...authorization(), accept: "application/json" },
+  });
   if (!answer.ok) {
     throw new Error(`GET ${path}: ${answer.status} ${await answer.text()}`);
   }
@@ -30,6 +32,24 @@ export async function newestRun(verdict: Schemas["Verdict"]): Promise<Schemas["R
   const page = await get<Schemas["Page_ListedRun"]>(`/api/v1/runs?verdict=${verdict}&limit=1`);
   const [listed] = page.items;
   return listed === undefined ? null : get<Schemas["Run"]>(`/api/v1/runs/${listed.id}`);
+}
+
+/** Stores a copy of a test whose runs take seconds, so that a person can watch and stop them; returns its id. */
+export async function slowCopy(test: string): Promise<string> {
+  const document = await get<{ readonly type: string; readonly spec: Record<string, unknown> }>(
+    `/api/v1/tests/${test}`,
+  );
+  const id = "e2e-slow";
+  const spec = { ...document.spec, id, name: "a slow copy", settle: { flush: "3s", timeout: "20s" } };
+  const answer = await fetch(`${URL_OF_SERVER}/api/v1/tests/${id}`, {
+    method: "PUT",
+    headers: { ...authorization(), "content-type": "application/json" },
+    body: JSON.stringify({ ...document, spec }),
+  });
+  if (!answer.ok) {
+    throw new Error(`PUT ${id}: ${answer.status} ${await answer.text()}`);
+  }
+  return id;
 }
 
 function authorization(): Record<string, string> {

@@ -130,6 +130,8 @@ export async function overflow(page: Page): Promise<number> {
 export async function picture(page: Page, name: string): Promise<void> {
   if (PICTURES !== "") {
     mkdirSync(PICTURES, { recursive: true });
+    // What is sticky would else stand in the middle.
+    await page.evaluate(() => scrollTo(0, 0));
     await page.screenshot({ path: join(PICTURES, `${name}.png`), fullPage: true, animations: "disabled" });
   }
 }

@@ -165,8 +165,9 @@ describe("outcomes of all kinds", () => {
       );
       await page.goto(`${URL_OF_SERVER}/r/${RUN}`);
       await page.locator("[data-sentence]").waitFor();
-      for (const fold of await page.locator('main button[aria-expanded="false"]').all()) {
-        await fold.click();
+      const folded = page.locator('main button[aria-expanded="false"]');
+      while ((await folded.count()) > 0) {
+        await folded.first().click();
       }
       wrong.push(...(await axeViolations(page)).map((it) => `${name}: ${it}`));
       const wide = await overflow(page);

@@ -2,8 +2,8 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { get, newestRun, post } from "./api.ts";
-import { launch, open, picture, settled, visit } from "./browser.ts";
+import { get, newestRun, post, slowCopy } from "./api.ts";
+import { launch, open, picture, settled, URL_OF_SERVER, visit } from "./browser.ts";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -75,18 +75,55 @@ it("the Markdown of a run is copied as the server writes it", async () => {
 
 it("a run that the page starts is followed live until its verdict", async () => {
   const { run } = await failedRun();
+  const test = await slowCopy(run.test);
   const visited = await visit(browser);
-  await open(visited, `/t/${run.test}`);
-  await visited.page.getByRole("button", { name: "Run", exact: true }).click();
-  await visited.page.waitForURL(/\/r\/[0-9a-f-]{36}/);
-  const id = /\/r\/([0-9a-f-]{36})/.exec(visited.page.url())?.[1];
-  await visited.page.getByText("the trigger was fired").waitFor({ timeout: 30_000 });
-  await picture(visited.page, "run-live-1440-light");
-  await visited.page.getByRole("button", { name: "Run again" }).waitFor({ timeout: 60_000 });
+  const { page } = visited;
+  const streams: string[] = [];
+  page.on("response", (response) => {
+    if (response.url().includes("/events?")) {
+      streams.push(`${response.status()} ${response.headers()["content-type"]}`);
+    }
+  });
+  await open(visited, `/t/${test}`);
+  await page.getByRole("button", { name: "Run", exact: true }).first().click();
+  await page.waitForURL(/\/r\/[0-9a-f-]{36}/);
+  const id = /\/r\/([0-9a-f-]{36})/.exec(page.url())?.[1];
+  const live = page.getByRole("region", { name: "Live" });
+  await live.getByText("the trigger was fired").waitFor({ timeout: 10_000 });
+  await live.getByText(/the system answered with status|the trigger was not answered/).waitFor();
+  await page.getByRole("button", { name: "Stop" }).waitFor();
+  expect(streams).toEqual(["200 text/event-stream"]);
+  await picture(page, "run-live-1440-light");
+  await page.getByRole("button", { name: "Run again" }).waitFor({ timeout: 60_000 });
   const ended = await get<RunState>(`/api/v1/runs/${id}`);
   expect(ended.state).toBe("ended");
-  expect(await visited.page.locator("h1").innerText()).toContain(ended.verdict);
+  expect(await page.locator("h1").innerText()).toContain(ended.verdict);
   expect(visited.complaints).toEqual([]);
+  await visited.context.close();
+});
+
+it("a stream that was cut is continued behind its last event", async () => {
+  const { run } = await failedRun();
+  const test = await slowCopy(run.test);
+  const visited = await visit(browser);
+  const { page } = visited;
+  const lastIds: Array<string | undefined> = [];
+  await page.route("**/events?*", async (route) => {
+    lastIds.push(route.request().headers()["last-event-id"]);
+    if (lastIds.length === 1) {
+      const event = { at: new Date().toISOString(), what: "accepted" };
+      const body = `id: 1\nevent: accepted\ndata: ${JSON.stringify({ n: 1, event })}\n\nid: 2\ndata: {"n":`;
+      await route.fulfill({ contentType: "text/event-stream", body });
+    } else {
+      await route.continue();
+    }
+  });
+  const started = await post<RunState>(`/api/v1/tests/${test}/runs`, {});
+  await page.goto(`${URL_OF_SERVER}/r/${started.id}`);
+  const live = page.getByRole("region", { name: "Live" });
+  await live.getByText("the trigger was fired").waitFor({ timeout: 10_000 });
+  expect(lastIds.slice(0, 2)).toEqual([undefined, "1"]);
+  expect(await live.getByText("accepted").count()).toBe(1);
   await visited.context.close();
 });
 
@@ -196,15 +233,15 @@ async function tabTo(page: Page, selector: string): Promise<void> {
 
 it("a run is stopped by its button", async () => {
   const { run } = await failedRun();
-  const started = await post<RunState>(`/api/v1/tests/${run.test}/runs`, {});
-  const visited = await visit(browser, { expected: [409] });
+  const test = await slowCopy(run.test);
+  const started = await post<RunState>(`/api/v1/tests/${test}/runs`, {});
+  const visited = await visit(browser);
   await open(visited, `/r/${started.id}`);
-  const stop = visited.page.getByRole("button", { name: "Stop" });
-  // A run of the demo may end before the page is there.
-  if (await stop.isVisible()) {
-    await stop.click({ timeout: 2000 }).catch(() => undefined);
-  }
+  await visited.page.getByRole("button", { name: "Stop" }).click();
   await visited.page.getByRole("button", { name: "Run again" }).waitFor({ timeout: 30_000 });
-  expect((await get<RunState>(`/api/v1/runs/${started.id}`)).state).toBe("ended");
+  const ended = await get<RunState & { readonly stopAt: string | null }>(`/api/v1/runs/${started.id}`);
+  expect(ended.state).toBe("ended");
+  expect(ended.stopAt).not.toBeNull();
+  expect(visited.complaints).toEqual([]);
   await visited.context.close();
 });

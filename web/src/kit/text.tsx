@@ -28,36 +28,55 @@ export function Text({ value, layout = "line", charsMax, isPlain = false }: Prop
         <Marked text={isOpen ? value : head} layout={layout} />
         {rest > 0 && !isOpen ? "…" : null}
       </bdi>
-      {rest > 0 && !isPlain ? (
-        <>
-          {" "}
-          <Button className={styles.more} onPress={() => setOpen(!isOpen)}>
-            {isOpen ? words.text.less : words.text.more(rest)}
-          </Button>
-        </>
-      ) : null}
+      {rest > 0 && !isPlain ? <More rest={rest} isOpen={isOpen} onChange={setOpen} /> : null}
     </>
   );
 }
 
+interface ProseProps {
+  readonly value: string;
+  readonly charsMax?: number;
+}
+
 /** A sentence of the server: what it puts in backticks is code. */
-export function Prose({ value }: { readonly value: string }) {
-  const { head, rest } = cut(value, PROSE_CHARS_MAX);
+export function Prose({ value, charsMax = PROSE_CHARS_MAX }: ProseProps) {
+  const [isOpen, setOpen] = useState(false);
+  const { head, rest } = cut(value, charsMax);
   return (
-    <bdi>
-      {head.split(/(`[^`]+`)/).map((part, at) =>
-        part.startsWith("`") && part.endsWith("`") && part.length > 2 ? (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a part is its position
-          <code key={at} className={styles.code}>
-            <Marked text={part.slice(1, -1)} layout="line" />
-          </code>
-        ) : (
-          // biome-ignore lint/suspicious/noArrayIndexKey: a part is its position
-          <Marked key={at} text={part} layout="line" />
-        ),
-      )}
-      {rest > 0 ? "…" : null}
-    </bdi>
+    <>
+      <bdi>
+        {(isOpen ? value : head).split(/(`[^`]+`)/).map((part, at) =>
+          part.startsWith("`") && part.endsWith("`") && part.length > 2 ? (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a part is its position
+            <code key={at} className={styles.code}>
+              <Marked text={part.slice(1, -1)} layout="line" />
+            </code>
+          ) : (
+            // biome-ignore lint/suspicious/noArrayIndexKey: a part is its position
+            <Marked key={at} text={part} layout="line" />
+          ),
+        )}
+        {rest > 0 && !isOpen ? "…" : null}
+      </bdi>
+      {rest > 0 ? <More rest={rest} isOpen={isOpen} onChange={setOpen} /> : null}
+    </>
+  );
+}
+
+interface MoreProps {
+  readonly rest: number;
+  readonly isOpen: boolean;
+  readonly onChange: (isOpen: boolean) => void;
+}
+
+function More({ rest, isOpen, onChange }: MoreProps) {
+  return (
+    <>
+      {" "}
+      <Button className={styles.more ?? ""} onPress={() => onChange(!isOpen)}>
+        {isOpen ? words.text.less : words.text.more(rest)}
+      </Button>
+    </>
   );
 }
 

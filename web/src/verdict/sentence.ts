@@ -2,6 +2,7 @@
 
 import { words } from "../words.ts";
 import { falseSpans, type Outcome, type Statement, statements, unfolded } from "./statements.ts";
+import { splitReason } from "./why.ts";
 
 /** A part of the sentence. A subject and a value come from the test or the system, and are shown as such. */
 export interface SentencePart {
@@ -56,7 +57,8 @@ function failed(outcome: Outcome): SentencePart[] {
 
 function inconclusive(outcome: Outcome): SentencePart[] {
   const open = statements(outcome).find((it) => it.verdict === "inconclusive");
-  const cause = outcome.diagnoses[0]?.says ?? outcome.reasons[0] ?? open?.reason ?? null;
+  const [reason] = outcome.reasons[0] === undefined ? [undefined] : splitReason(outcome.reasons[0]);
+  const cause = outcome.diagnoses[0]?.says ?? reason ?? open?.reason ?? null;
   if (open === undefined) {
     return cause === null ? [ours(words.sentence.inconclusive)] : [value(cause), ours(".")];
   }

@@ -9,6 +9,8 @@ import { unfolded } from "./statements.ts";
 
 /** The spans of a card that are shown before the reader asks for the others. */
 const SPANS_SHOWN = 5;
+/** The characters of what was found at a span that are shown before the reader asks for the others. */
+const FOUND_CHARS_MAX = 300;
 
 /** A statement that does not hold: its text with its place, what was found, and how final that is. */
 export function StatementCard({ statement }: { readonly statement: Statement }) {
@@ -62,7 +64,7 @@ function unfoldedText(text: string) {
 
 function decidedWords({ decided, verdict }: Statement): string {
   if (verdict === "inconclusive") {
-    return words.run.decided.open;
+    return decided === "response" ? words.run.decided.openResponse : words.run.decided.open;
   }
   const said = words.run.decided[decided];
   return decided === "absence" ? `${said}. ${words.run.decided.absenceMore}` : `${said}.`;
@@ -92,7 +94,7 @@ function Evidence({ spans, more }: { readonly spans: readonly SpanEvidence[]; re
               <td className={styles.found} colSpan={hasSpan(span) ? 1 : 2}>
                 <Mark mark={span.verdict} size={12} />
                 <span>
-                  <Prose value={span.found} />
+                  <Prose value={span.found} charsMax={FOUND_CHARS_MAX} />
                 </span>
               </td>
               {hasSpan(span) ? (

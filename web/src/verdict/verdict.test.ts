@@ -5,6 +5,7 @@ import { sentence, sentenceText } from "./sentence.ts";
 import { falseSpans, type Outcome, sharedReason, statements, unfolded } from "./statements.ts";
 import { lastJudged, markOf, sparkline, worstFirst } from "./trend.ts";
 import { type Unsettled, unsettledWords } from "./unsettled.ts";
+import { splitReason } from "./why.ts";
 
 /** The outcomes of the reports' golden files: what the server sends. */
 function golden(name: string): Outcome {
@@ -19,6 +20,10 @@ describe("the sentence of a run", () => {
     [
       "diagnosed",
       "Whether “attr:tracetest.selected_spans.count = 0” holds is not known: `orders` began a trace of its own 12 ms after `gateway` called it in `POST /orders`.",
+    ],
+    [
+      "no-telemetry",
+      "Whether “attr:tracetest.selected_spans.count = 0” holds is not known: no span of the system came.",
     ],
     ["gated", "A gate is not passed: the analyzer's score is 62, and the test asks for at least 80"],
   ])("%s", (name, expected) => {
@@ -35,6 +40,19 @@ describe("the sentence of a run", () => {
       expect(sentenceText(sentence(golden(name))), name).not.toBe("");
     }
   });
+});
+
+it.each([
+  [
+    "spans were still arriving at the deadline: raise `settle.timeout`",
+    "spans were still arriving at the deadline",
+    "raise `settle.timeout`",
+  ],
+  ["`a: b` did not come: look: there", "`a: b` did not come", "look: there"],
+  ["at 12:30 it ended", "at 12:30 it ended", null],
+  ["`unfinished: x", "`unfinished: x", null],
+])("splits %j into what and advice", (reason, says, advice) => {
+  expect(splitReason(reason)).toEqual([says, advice]);
 });
 
 it("finds the reason that several statements share", () => {

@@ -27,7 +27,7 @@ export function whys(outcome: Outcome): Why[] {
   for (const { advice, cause, says, spans } of outcome.diagnoses) {
     found.push({ says, cause, spans, advice: advice === "" ? null : advice });
   }
-  found.push(...outcome.reasons.map(plain));
+  found.push(...outcome.reasons.map(withAdvice));
   if (overtaken !== null) {
     const from = overtaken.service === null ? "" : ` from ${overtaken.service}`;
     found.push({
@@ -53,7 +53,17 @@ function supersededWords(outcome: Outcome, superseded: NonNullable<Outcome["supe
   return `${before}: ${counted(spans, "span")} came after the provisional verdict, the first${from} ${duration(afterNs)} later`;
 }
 
-/** A reason has its advice behind a colon, in one text. */
+/** Splits a reason of the server from its advice, which stands behind its first colon that is not in backticks. */
+export function splitReason(reason: string): readonly [string, string | null] {
+  const [, says, advice] = /^((?:[^`:]|`[^`]*`|:(?! ))+): (.+)$/s.exec(reason) ?? [];
+  return says === undefined || advice === undefined ? [reason, null] : [says, advice];
+}
+
+function withAdvice(reason: string): Why {
+  const [says, advice] = splitReason(reason);
+  return { ...plain(says), advice };
+}
+
 function plain(says: string): Why {
   return { says, advice: null, cause: null, spans: [] };
 }

@@ -51,7 +51,11 @@ export function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
         <Trigger outcome={outcome} />
         {outcome.judgement.outputs.length === 0 ? null : <Outputs outcome={outcome} />}
         {held.length === 0 ? null : (
-          <Fold title={words.run.passedStatements(held.length)} isOpen={outcome.verdict === "passed"}>
+          <Fold
+            title={words.run.passedStatements}
+            aside={words.run.statements(held.length)}
+            isOpen={outcome.verdict === "passed"}
+          >
             <HeldStatements statements={held} />
           </Fold>
         )}
