@@ -19,6 +19,7 @@ describe.runIf(TOKEN !== "")("with access on", () => {
     await page.goto(`${URL_OF_SERVER}/runs?verdict=failed`);
     await page.waitForURL(/\/login\?.*return=/);
     await page.getByLabel("Token").waitFor();
+    expect(new URL(page.url()).searchParams.get("return")).toBe("/runs?verdict=failed");
     expect(await axeViolations(page)).toEqual([]);
     await picture(page, "login-1440-light");
 

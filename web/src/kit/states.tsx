@@ -1,4 +1,4 @@
-import { useNavigate, useRouterState } from "@tanstack/react-router";
+import { useRouter } from "@tanstack/react-router";
 import { type ReactNode, useEffect } from "react";
 import { asFailure, type RequestFailure } from "../api/problem.ts";
 import { words } from "../words.ts";
@@ -87,10 +87,17 @@ function Waiting({ failure }: { readonly failure: RequestFailure }) {
 }
 
 function ToLogin() {
-  const navigate = useNavigate();
-  const here = useRouterState({ select: (state) => state.location.href });
+  const router = useRouter();
   useEffect(() => {
-    void navigate({ to: "/login", search: (before) => ({ ...before, return: here }), replace: true });
-  }, [navigate, here]);
+    // By the time of a second call the address is already that of the login.
+    const { href, pathname } = router.latestLocation;
+    if (!pathname.endsWith("/login")) {
+      void router.navigate({
+        to: "/login",
+        search: (before) => ({ project: before.project, return: href }),
+        replace: true,
+      });
+    }
+  }, [router]);
   return <Loading rows={1} />;
 }
