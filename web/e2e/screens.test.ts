@@ -34,7 +34,7 @@ async function screens(): Promise<Array<readonly [string, string, string]>> {
     ["tests-no-match", "/?q=there-is-no-such-test", "No test matches the filter"],
     ["tests-empty", "/?project=nothing-here", "There are no tests in this project"],
     ["test", `/t/${test.id}`, test.name],
-    ["test-missing", "/t/there-is-no-such-test", "there-is-no-such-test"],
+    ["test-missing", "/t/there-is-no-such-test", "Not found"],
     ["runs", "/runs", "Runs"],
     ["runs-failed", `/runs?verdict=failed&test=${failed.test}`, failed.id.slice(-12)],
     ["runs-empty", "/runs?project=nothing-here", "There are no runs in this project"],

@@ -94,7 +94,7 @@ describe("failures", () => {
     await visited.context.close();
   });
 
-  it("a server that waits for its database is asked again, without a click", async () => {
+  it("the page requests again while the server waits for its database, without a click", async () => {
     const visited = await visit(browser, { expected: [503] });
     const { page } = visited;
     await page.route(

@@ -28,7 +28,7 @@ async function failedRun() {
   return { run, outcome: run.outcome };
 }
 
-it("a failed run says in one sentence which statement is false, with its place and what was found", async () => {
+it("a failed run states in one sentence which statement is false, with its place and what was found", async () => {
   const { run, outcome } = await failedRun();
   const { claims, specs } = outcome.judgement;
   const wrong = [...specs.flatMap((it) => it.assertions), ...claims].filter((it) => it.verdict === "failed");

@@ -1,5 +1,5 @@
 import "./kit/tokens.css";
-import "./kit/base.css";
+import "./kit/elements.css";
 import { QueryClientProvider } from "@tanstack/react-query";
 import { RouterProvider } from "@tanstack/react-router";
 import { StrictMode } from "react";

@@ -26,26 +26,30 @@ export class SseParser {
       this.#begun = true;
       text = text.replace(/^\ufeff/, "");
     }
-    for (const letter of text) {
-      if (letter === "\n" && this.#endedByCr) {
-        this.#endedByCr = false;
-        continue;
-      }
-      this.#endedByCr = letter === "\r";
-      if (letter === "\n" || letter === "\r") {
-        const event = this.#take(this.#line);
-        this.#line = "";
-        if (event !== null) {
-          events.push(event);
-        }
-      } else {
-        this.#line += letter;
-        if (this.#line.length + this.#chars > EVENT_CHARS_MAX) {
-          throw new RangeError("an event is larger than this page reads");
-        }
+    if (this.#endedByCr && text !== "") {
+      this.#endedByCr = false;
+      text = text.replace(/^\n/, "");
+    }
+    let from = 0;
+    for (const end of text.matchAll(/\r\n|\n|\r/g)) {
+      this.#extend(text.slice(from, end.index));
+      from = end.index + end[0].length;
+      this.#endedByCr = end[0] === "\r" && from === text.length;
+      const event = this.#take(this.#line);
+      this.#line = "";
+      if (event !== null) {
+        events.push(event);
       }
     }
+    this.#extend(text.slice(from));
     return events;
+  }
+
+  #extend(text: string): void {
+    this.#line += text;
+    if (this.#line.length + this.#chars > EVENT_CHARS_MAX) {
+      throw new RangeError("an event is larger than this page reads");
+    }
   }
 
   #take(line: string): ServerSentEvent | null {

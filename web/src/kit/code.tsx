@@ -5,11 +5,7 @@ import { CopyButton } from "./copy.tsx";
 export function Code({ lines }: { readonly lines: readonly string[] }) {
   return (
     <div className={styles.box}>
-      {/* A scrollable region has to be reachable by keyboard. */}
-      {/* biome-ignore lint/a11y/noNoninteractiveTabindex: see above */}
-      <pre className={styles.lines} tabIndex={0}>
-        {lines.join("\n")}
-      </pre>
+      <pre className={styles.lines}>{lines.join("\n")}</pre>
       <CopyButton text={() => lines.join("\n")} look="quiet" />
     </div>
   );

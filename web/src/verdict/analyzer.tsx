@@ -7,7 +7,7 @@ type Rule = Schemas["RuleAnalysis"];
 
 /** The score of the trace, and the rules that are broken. */
 export function AnalyzerView({ analysis }: { readonly analysis: Schemas["Analysis"] }) {
-  const said = words.run.analyzer;
+  const labels = words.run.analyzer;
   return (
     <div className={styles.view}>
       {analysis.plugins.map((plugin) => {
@@ -17,8 +17,8 @@ export function AnalyzerView({ analysis }: { readonly analysis: Schemas["Analysi
             <h3>
               <Text value={plugin.id} charsMax={60} />
               <span>
-                {plugin.score} · {said.rules(plugin.rules.length)},{" "}
-                {broken.length === 0 ? said.kept : said.broken(broken.length)}
+                {plugin.score} · {labels.rules(plugin.rules.length)},{" "}
+                {broken.length === 0 ? labels.kept : labels.broken(broken.length)}
               </span>
             </h3>
             {broken.map((rule) => (
@@ -32,12 +32,13 @@ export function AnalyzerView({ analysis }: { readonly analysis: Schemas["Analysi
 }
 
 function RuleView({ rule }: { readonly rule: Rule }) {
-  const said = words.run.analyzer;
+  const labels = words.run.analyzer;
   return (
     <div className={styles.rule}>
       <p>
-        <span className={styles[rule.level]}>{said[rule.level]}</span> <Text value={rule.id} charsMax={80} />
-        <span className={styles.soft}>{said.findings(findings(rule))}</span>
+        <span className={styles[rule.level]}>{labels[rule.level]}</span>{" "}
+        <Text value={rule.id} charsMax={80} />
+        <span className={styles.soft}>{labels.findings(findings(rule))}</span>
       </p>
       <ul>
         {rule.findings.map((it, at) => (
@@ -49,7 +50,7 @@ function RuleView({ rule }: { readonly rule: Rule }) {
             </span>
           </li>
         ))}
-        {rule.moreFindings > 0 ? <li className={styles.soft}>{said.more(rule.moreFindings)}</li> : null}
+        {rule.moreFindings > 0 ? <li className={styles.soft}>{labels.more(rule.moreFindings)}</li> : null}
       </ul>
     </div>
   );

@@ -5,7 +5,7 @@ import { words } from "../words.ts";
 
 export interface EventLine {
   readonly text: string;
-  /** What the system or the test said, as a text of its own. */
+  /** What the system or the test labels, as a text of its own. */
   readonly detail: string | null;
 }
 

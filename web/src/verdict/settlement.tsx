@@ -46,43 +46,43 @@ export function SettlementView({ settlement }: { readonly settlement: Settlement
 
 /** A line about the settlement, for the title of its section. */
 export function settlementLine(settlement: Settlement): string {
-  const { settlement: said } = words.run;
+  const { settlement: labels } = words.run;
   const processes = settlement.processes.length;
   return [
-    said.spans(settlement.spans),
-    ...(processes > 1 ? [said.processes(processes)] : []),
-    ...(settlement.drained ? [said.drained] : []),
-    ...(settlement.waitedNs > 0 ? [`${said.waited} ${duration(settlement.waitedNs)}`] : []),
+    labels.spans(settlement.spans),
+    ...(processes > 1 ? [labels.processes(processes)] : []),
+    ...(settlement.drained ? [labels.drained] : []),
+    ...(settlement.waitedNs > 0 ? [`${labels.waited} ${duration(settlement.waitedNs)}`] : []),
   ].join(", ");
 }
 
 function facts(settlement: Settlement): Array<readonly [string, string]> {
-  const { settlement: said } = words.run;
+  const { settlement: labels } = words.run;
   const all: ReadonlyArray<readonly [string, number | null | undefined]> = [
-    [said.waited, settlement.waitedNs],
-    [said.quiet, settlement.quietNs],
-    [said.silent, settlement.silentNs],
-    [said.linger, settlement.lingerNs],
+    [labels.waited, settlement.waitedNs],
+    [labels.quiet, settlement.quietNs],
+    [labels.silent, settlement.silentNs],
+    [labels.linger, settlement.lingerNs],
   ];
   return all.flatMap(([name, nanos]) => (nanos ? [[name, duration(nanos)] as const] : []));
 }
 
 function Processes({ processes }: { readonly processes: readonly Schemas["ProcessQuiet"][] }) {
-  const { settlement: said } = words.run;
+  const { settlement: labels } = words.run;
   const longestNs = Math.max(...processes.map((it) => Math.max(it.quietNs, it.silentNs)), 1);
   return (
     <table className={styles.processes}>
       <thead>
         <tr>
-          <th scope="col">{said.service}</th>
+          <th scope="col">{labels.service}</th>
           <th scope="col" className={styles.number}>
-            {said.spanCount}
+            {labels.spanCount}
           </th>
           <th scope="col" className={styles.number}>
-            {said.delay}
+            {labels.delay}
           </th>
-          <th scope="col">{said.threshold}</th>
-          <th scope="col">{said.reason}</th>
+          <th scope="col">{labels.threshold}</th>
+          <th scope="col">{labels.reason}</th>
         </tr>
       </thead>
       <tbody>
@@ -148,17 +148,17 @@ function QuietBar({
 }
 
 function Unanswered({ peers }: { readonly peers: readonly Schemas["UnansweredPeer"][] }) {
-  const { settlement: said } = words.run;
+  const { settlement: labels } = words.run;
   return (
     <div>
-      <h3>{said.unanswered}</h3>
+      <h3>{labels.unanswered}</h3>
       <ul className={styles.peers}>
         {peers.map((it) => (
           <li key={`${it.service} ${it.peer}`}>
-            {it.peer === "" ? said.unnamed : <Text value={it.peer} charsMax={80} />}
+            {it.peer === "" ? labels.unnamed : <Text value={it.peer} charsMax={80} />}
             <span>
-              {said.by} <Text value={it.service} charsMax={60} />, {said.calls(it.calls)}
-              {it.declared ? `, ${said.declared}` : null}
+              {labels.by} <Text value={it.service} charsMax={60} />, {labels.calls(it.calls)}
+              {it.declared ? `, ${labels.declared}` : null}
             </span>
           </li>
         ))}

@@ -66,8 +66,8 @@ function decidedWords({ decided, verdict }: Statement): string {
   if (verdict === "inconclusive") {
     return decided === "response" ? words.run.decided.openResponse : words.run.decided.open;
   }
-  const said = words.run.decided[decided];
-  return decided === "absence" ? `${said}. ${words.run.decided.absenceMore}` : `${said}.`;
+  const labels = words.run.decided[decided];
+  return decided === "absence" ? `${labels}. ${words.run.decided.absenceMore}` : `${labels}.`;
 }
 
 function Evidence({ spans, more }: { readonly spans: readonly SpanEvidence[]; readonly more: number }) {

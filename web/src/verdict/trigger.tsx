@@ -8,35 +8,37 @@ type Answer = Schemas["Answer"];
 
 /** What the trigger came to, in one line. */
 export function triggerLine(answer: Answer | null): string {
-  const said = words.run.trigger;
+  const labels = words.run.trigger;
   if (answer === null) {
-    return said.notFired;
+    return labels.notFired;
   }
   if (answer === "notFired") {
-    return said.external;
+    return labels.external;
   }
   if ("response" in answer) {
     const { status, durationNs } = answer.response;
-    return `${said.status} ${status} ${said.in} ${duration(durationNs)}`;
+    return `${labels.status} ${status} ${labels.in} ${duration(durationNs)}`;
   }
   if ("exit" in answer) {
-    return `${said.exit} ${answer.exit.code} ${said.in} ${duration(answer.exit.durationNs)}`;
+    return `${labels.exit} ${answer.exit.code} ${labels.in} ${duration(answer.exit.durationNs)}`;
   }
   if ("reply" in answer) {
     const { status, statusName, durationNs } = answer.reply;
-    return `${said.status} ${status} ${statusName} ${said.in} ${duration(durationNs)}`;
+    return `${labels.status} ${status} ${statusName} ${labels.in} ${duration(durationNs)}`;
   }
-  return `${said.noAnswer}: ${words.run.noAnswer[answer.noAnswer.kind] ?? answer.noAnswer.kind}`;
+  return `${labels.noAnswer}: ${words.run.noAnswer[answer.noAnswer.kind] ?? answer.noAnswer.kind}`;
 }
 
 /** The answer as it came. */
 export function TriggerView({ answer }: { readonly answer: Exclude<Answer, "notFired"> }) {
-  const said = words.run.trigger;
+  const labels = words.run.trigger;
   if ("exit" in answer) {
     return (
       <div className={styles.view}>
-        <Body title={said.stdout} body={answer.exit.stdout} />
-        {answer.exit.stderr === "" ? null : <Body title={said.stderr} body={{ text: answer.exit.stderr }} />}
+        <Body title={labels.stdout} body={answer.exit.stdout} />
+        {answer.exit.stderr === "" ? null : (
+          <Body title={labels.stderr} body={{ text: answer.exit.stderr }} />
+        )}
       </div>
     );
   }
@@ -50,10 +52,10 @@ export function TriggerView({ answer }: { readonly answer: Exclude<Answer, "notF
   const { headers, body } = "response" in answer ? answer.response : answer.reply;
   return (
     <div className={styles.view}>
-      <Body title={said.body} body={body} />
+      <Body title={labels.body} body={body} />
       {headers.length === 0 ? null : (
         <div>
-          <h3>{said.headers}</h3>
+          <h3>{labels.headers}</h3>
           <dl className={styles.headers}>
             {headers.map(([name, value], at) => (
               // biome-ignore lint/suspicious/noArrayIndexKey: a header may come several times; the list never changes

@@ -51,8 +51,8 @@ it.each([
   ["`a: b` did not come: look: there", "`a: b` did not come", "look: there"],
   ["at 12:30 it ended", "at 12:30 it ended", null],
   ["`unfinished: x", "`unfinished: x", null],
-])("splits %j into what and advice", (reason, says, advice) => {
-  expect(splitReason(reason)).toEqual([says, advice]);
+])("splits %j into a summary and advice", (reason, summary, advice) => {
+  expect(splitReason(reason)).toEqual([summary, advice]);
 });
 
 it("finds the reason that several statements share", () => {

@@ -9,8 +9,8 @@ export function WhyList({ whys }: { readonly whys: readonly Why[] }) {
       {whys.map((why, at) => (
         // biome-ignore lint/suspicious/noArrayIndexKey: reasons may be alike; the list never changes
         <li key={at}>
-          <p className={styles.says}>
-            <Prose value={why.says} />
+          <p className={styles.summary}>
+            <Prose value={why.summary} />
           </p>
           {why.advice === null ? null : (
             <p className={styles.advice}>

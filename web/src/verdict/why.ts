@@ -5,7 +5,7 @@ import { counted } from "../words.ts";
 import type { Outcome } from "./statements.ts";
 
 export interface Why {
-  readonly says: string;
+  readonly summary: string;
   readonly advice: string | null;
   /** The word for programs; null for a reason of the run. */
   readonly cause: string | null;
@@ -25,7 +25,7 @@ export function whys(outcome: Outcome): Why[] {
     }
   }
   for (const { advice, cause, says, spans } of outcome.diagnoses) {
-    found.push({ says, cause, spans, advice: advice === "" ? null : advice });
+    found.push({ summary: says, cause, spans, advice: advice === "" ? null : advice });
   }
   found.push(...outcome.reasons.map(withAdvice));
   if (overtaken !== null) {
@@ -55,15 +55,15 @@ function supersededWords(outcome: Outcome, superseded: NonNullable<Outcome["supe
 
 /** Splits a reason of the server from its advice, which stands behind its first colon that is not in backticks. */
 export function splitReason(reason: string): readonly [string, string | null] {
-  const [, says, advice] = /^((?:[^`:]|`[^`]*`|:(?! ))+): (.+)$/s.exec(reason) ?? [];
-  return says === undefined || advice === undefined ? [reason, null] : [says, advice];
+  const [, summary, advice] = /^((?:[^`:]|`[^`]*`|:(?! ))+): (.+)$/s.exec(reason) ?? [];
+  return summary === undefined || advice === undefined ? [reason, null] : [summary, advice];
 }
 
 function withAdvice(reason: string): Why {
-  const [says, advice] = splitReason(reason);
-  return { ...plain(says), advice };
+  const [summary, advice] = splitReason(reason);
+  return { ...plain(summary), advice };
 }
 
-function plain(says: string): Why {
-  return { says, advice: null, cause: null, spans: [] };
+function plain(summary: string): Why {
+  return { summary, advice: null, cause: null, spans: [] };
 }

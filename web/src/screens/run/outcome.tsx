@@ -104,18 +104,18 @@ function Cards({
 
 function Settled({ outcome }: { readonly outcome: Outcome }) {
   const { settlement } = outcome;
-  const said = words.run.settlement;
+  const labels = words.run.settlement;
   if (settlement === null) {
     return outcome.answer === null ? null : (
-      <Fold title={said.title}>
-        <p>{said.none}</p>
+      <Fold title={labels.title}>
+        <p>{labels.none}</p>
       </Fold>
     );
   }
   const isComplete = settlement.unsettled.length === 0;
   return (
     <Fold
-      title={isComplete ? said.complete : said.incomplete}
+      title={isComplete ? labels.complete : labels.incomplete}
       aside={settlementLine(settlement)}
       isOpen={outcome.verdict !== "passed"}
     >

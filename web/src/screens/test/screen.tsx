@@ -1,13 +1,14 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import type { Schemas } from "../../api/client.ts";
+import { asFailure } from "../../api/problem.ts";
 import { trendQuery, versionsQuery } from "../../api/queries.ts";
 import { linkButton } from "../../kit/button.tsx";
 import { Fold } from "../../kit/fold.tsx";
 import { Loaded } from "../../kit/loaded.tsx";
 import { Moment } from "../../kit/moment.tsx";
 import { Page } from "../../kit/page.tsx";
-import { Empty } from "../../kit/states.tsx";
+import { Empty, Failed } from "../../kit/states.tsx";
 import { Label } from "../../kit/text.tsx";
 import { duration } from "../../kit/time.ts";
 import { Sparkline } from "../../verdict/sparkline.tsx";
@@ -24,6 +25,8 @@ export default function TestScreen() {
   const { test } = useParams({ from: "/t/$test" });
   const trend = useQuery(trendQuery(project, test));
   const versions = useQuery(versionsQuery(project, test));
+  // A deleted test still has its runs.
+  const isUnknown = versions.error !== null && asFailure(versions.error).status === 404;
   const name = versions.data?.items[0]?.name ?? test;
   return (
     <Page
@@ -42,7 +45,9 @@ export default function TestScreen() {
     >
       <Loaded query={trend} rows={10}>
         {(data) =>
-          data.last.length === 0 ? (
+          data.last.length === 0 && isUnknown ? (
+            <Failed error={versions.error} onRetry={() => void versions.refetch()} />
+          ) : data.last.length === 0 ? (
             <Empty title={words.test.empty}>
               <RunButton test={test} label={words.test.run} look="primary" />
             </Empty>
@@ -54,11 +59,13 @@ export default function TestScreen() {
           )
         }
       </Loaded>
-      <Fold title={words.test.versions} aside={versions.data?.items.length}>
-        <Loaded query={versions} rows={2}>
-          {(page) => <Versions versions={page.items} />}
-        </Loaded>
-      </Fold>
+      {isUnknown ? null : (
+        <Fold title={words.test.versions} aside={versions.data?.items.length}>
+          <Loaded query={versions} rows={2}>
+            {(page) => <Versions versions={page.items} />}
+          </Loaded>
+        </Fold>
+      )}
     </Page>
   );
 }
