@@ -34,22 +34,28 @@ export async function newestRun(verdict: Schemas["Verdict"]): Promise<Schemas["R
   return listed === undefined ? null : get<Schemas["Run"]>(`/api/v1/runs/${listed.id}`);
 }
 
+const SLOW = "e2e-slow";
+
 /** Stores a copy of a test whose runs take seconds, so that a person can watch and stop them; returns its id. */
 export async function slowCopy(test: string): Promise<string> {
   const document = await get<{ readonly type: string; readonly spec: Record<string, unknown> }>(
     `/api/v1/tests/${test}`,
   );
-  const id = "e2e-slow";
-  const spec = { ...document.spec, id, name: "a slow copy", settle: { flush: "3s", timeout: "20s" } };
-  const answer = await fetch(`${URL_OF_SERVER}/api/v1/tests/${id}`, {
+  const spec = { ...document.spec, id: SLOW, name: "a slow copy", settle: { flush: "3s", timeout: "20s" } };
+  const answer = await fetch(`${URL_OF_SERVER}/api/v1/tests/${SLOW}`, {
     method: "PUT",
     headers: { ...authorization(), "content-type": "application/json" },
     body: JSON.stringify({ ...document, spec }),
   });
   if (!answer.ok) {
-    throw new Error(`PUT ${id}: ${answer.status} ${await answer.text()}`);
+    throw new Error(`PUT ${SLOW}: ${answer.status} ${await answer.text()}`);
   }
-  return id;
+  return SLOW;
+}
+
+/** Its runs stay. */
+export async function deleteSlowCopy(): Promise<void> {
+  await fetch(`${URL_OF_SERVER}/api/v1/tests/${SLOW}`, { method: "DELETE", headers: authorization() });
 }
 
 function authorization(): Record<string, string> {

@@ -56,7 +56,7 @@ describe("failures", () => {
     [
       "forbidden",
       problem(403, "forbidden", "Forbidden", "`ada` has no access to the project `shop`"),
-      ["You may not see this", "`ada` has no access to the project `shop`", "403 · code forbidden"],
+      ["You may not see this", "ada has no access to the project shop", "403 · code forbidden"],
     ],
     [
       "internal",

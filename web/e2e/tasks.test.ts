@@ -2,7 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { get, newestRun, post, slowCopy } from "./api.ts";
+import { deleteSlowCopy, get, newestRun, post, slowCopy } from "./api.ts";
 import { launch, open, picture, settled, URL_OF_SERVER, visit } from "./browser.ts";
 
 let browser: Browser;
@@ -10,6 +10,7 @@ beforeAll(async () => {
   browser = await launch();
 });
 afterAll(async () => {
+  await deleteSlowCopy();
   await browser?.close();
 });
 
@@ -151,6 +152,36 @@ it("the list of runs keeps its filters in the address", async () => {
   await page.reload();
   await settled(page);
   expect(await page.locator("tbody tr").first().innerText()).toContain("failed");
+  expect(visited.complaints).toEqual([]);
+  await visited.context.close();
+});
+
+it("older runs are a page away, and the address names the page", async () => {
+  const visited = await visit(browser);
+  const { page } = visited;
+  // Pages of two runs, so that any server with three runs has two of them.
+  await page.route("**/api/v1/runs?*", (route) =>
+    route.continue({ url: route.request().url().replace("limit=50", "limit=2") }),
+  );
+  await open(visited, "/runs");
+  const runs = () =>
+    page
+      .locator("tbody tr a[title]")
+      .evaluateAll((links) => links.map((it) => it.getAttribute("title") ?? ""));
+  const first = await runs();
+  expect(first).toHaveLength(2);
+  await page.getByRole("link", { name: "Older" }).click();
+  await page.waitForURL(/cursor=/);
+  await page.getByRole("link", { name: "Newest" }).waitFor();
+  await settled(page);
+  const second = await runs();
+  expect(second.length).toBeGreaterThan(0);
+  expect(second.filter((it) => first.includes(it))).toEqual([]);
+  await page.reload();
+  await settled(page);
+  expect(await runs()).toEqual(second);
+  await page.getByRole("link", { name: "Newest" }).click();
+  await page.waitForURL((url) => !url.searchParams.has("cursor"));
   expect(visited.complaints).toEqual([]);
   await visited.context.close();
 });

@@ -4,7 +4,7 @@ import { asFailure, type RequestFailure } from "../api/problem.ts";
 import { words } from "../words.ts";
 import { Button } from "./button.tsx";
 import styles from "./states.module.css";
-import { Text } from "./text.tsx";
+import { Prose } from "./text.tsx";
 
 /** Grey lines while the first data is on its way; they appear after 150 ms, so that fast answers do not flicker. */
 export function Loading({ rows = 6 }: { readonly rows?: number }) {
@@ -59,7 +59,7 @@ export function Failed({ error, onRetry, role }: FailureProps) {
     <div className={styles.state} role="alert">
       <h2>{title}</h2>
       <p className={styles.detail}>
-        <Text value={failure.message} charsMax={1000} />
+        <Prose value={failure.message} />
       </p>
       {failure.code === "forbidden" && role !== undefined ? <p>{words.failure.forbiddenMore(role)}</p> : null}
       <p className={styles.code}>
@@ -79,7 +79,7 @@ function Waiting({ failure }: { readonly failure: RequestFailure }) {
         {words.failure.waiting}
       </h2>
       <p className={styles.detail}>
-        <Text value={failure.message} charsMax={1000} />
+        <Prose value={failure.message} />
       </p>
       <p className={styles.code}>{words.failure.waitingMore}</p>
     </div>

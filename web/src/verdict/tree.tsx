@@ -48,10 +48,14 @@ function Row({
   readonly verdict: "failed" | "inconclusive" | undefined;
 }) {
   return (
-    <tr className={verdict === undefined ? styles.row : styles.deciding} title={span.spanId}>
-      <td>
+    <tr
+      className={verdict === undefined ? undefined : styles.deciding}
+      style={{ "--depth": Math.min(span.depth, DEPTH_MAX) } as CSSProperties}
+      title={span.spanId}
+    >
+      <td className={styles.span}>
         <span className={styles.name}>
-          <Indent depth={Math.min(span.depth, DEPTH_MAX)} />
+          <span className={styles.indent} aria-hidden="true" />
           {verdict === undefined ? null : <Mark mark={verdict} size={12} />}
           <span className={styles.label}>
             <Label value={span.name} />
@@ -63,11 +67,6 @@ function Row({
       <td className={styles.time}>{span.durationNs === null ? "–" : duration(span.durationNs)}</td>
     </tr>
   );
-}
-
-/** A line for each span above; the style sets how far they are apart. */
-function Indent({ depth }: { readonly depth: number }) {
-  return <span className={styles.indent} style={{ "--depth": depth } as CSSProperties} aria-hidden="true" />;
 }
 
 /** The spans that a false or open statement names, with its verdict; the worst one counts. */

@@ -35,12 +35,14 @@ export default function TestScreen() {
       above={name === test ? undefined : <code className={styles.id}>{test}</code>}
       command={testCommand(project, test)}
       actions={
-        <>
-          <RunButton test={test} label={words.test.run} />
-          <Link to="/runs" search={(before) => ({ project: before.project, test })} className={linkButton}>
-            {words.test.all}
-          </Link>
-        </>
+        isUnknown ? null : (
+          <>
+            <RunButton test={test} label={words.test.run} />
+            <Link to="/runs" search={(before) => ({ project: before.project, test })} className={linkButton}>
+              {words.test.all}
+            </Link>
+          </>
+        )
       }
     >
       <Loaded query={trend} rows={10}>
