@@ -17,7 +17,7 @@ use crate::{
     machine::Machine,
     packages, programs,
     services::{self, Variables},
-    spawn, tools,
+    spawn, tools, web,
 };
 
 struct Step {
@@ -35,6 +35,13 @@ const TRAPS_AT_ONCE: &str = "6";
 
 const STEPS: &[Step] = &[
     Step { name: "format", what: "every file as rustfmt writes it", services: &[], run: format },
+    // First of all that compiles: the program packs what this builds.
+    Step {
+        name: "web",
+        what: "the web page: lint, types, tests, licences, sizes",
+        services: &[],
+        run: |machine, _| web::run(machine, &[]),
+    },
     Step { name: "clippy", what: "no warning of compiler or clippy", services: &[], run: clippy },
     Step { name: "docs", what: "documentation without warnings", services: &[], run: docs },
     Step {

@@ -1,5 +1,5 @@
-//! The development commands: `ci`, `generate`, `services`, `accept`, `advisories`, `tools`, `next-version`, `bench`, `prove`,
-//! `dogfood`, `chaos`, `compat`.
+//! The development commands: `ci`, `generate`, `services`, `web`, `accept`, `advisories`, `tools`, `next-version`, `bench`,
+//! `prove`, `dogfood`, `chaos`, `compat`.
 //!
 //! This program only spawns others: they implement the checks, generators and servers; it defines their order and the messages.
 //! It has almost no dependencies, so that it builds on a bare machine within seconds. Deliberately absent: any knowledge of
@@ -22,6 +22,7 @@ mod programs;
 mod services;
 mod spawn;
 mod tools;
+mod web;
 
 use std::{env, process::ExitCode, thread, time::Instant};
 
@@ -38,6 +39,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   services up|down|status [NAME…]   real servers for the tests, on free loopback ports, one set per checkout
   services env [NAME…]              how tests find them: eval \"$(cargo xtask services env)\"
   next-version                      build the next version, which tests of an upgrade need, beside this one
+  web [build]                       check and build the web page, which the next build of the program packs
   accept                            move what golden tests proposed over the files; read the difference first
   advisories                        known weaknesses of what we depend on, from the network; every night and before a release
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
@@ -107,6 +109,7 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["services", "down", names @ ..] => services::down(machine, names),
         ["services", "env", names @ ..] => services::env(machine, names),
         ["services", "status", names @ ..] => services::status(machine, names),
+        ["web", words @ ..] => web::run(machine, words),
         ["accept"] => accept::run(machine),
         ["advisories"] => ci::advisories(machine),
         ["tools", names @ ..] => tools::run(machine, names),

@@ -127,6 +127,19 @@ impl Db {
         rows.into_iter().map(listed).collect()
     }
 
+    /// Returns up to `last` runs of each of these tests: the newest first, by test.
+    pub async fn runs_of_tests(
+        &self,
+        project: &Project,
+        tests: &[TestId],
+        last: u32,
+    ) -> Result<Vec<ListedRun>, DbError> {
+        let tests: Vec<String> = tests.iter().map(TestId::to_string).collect();
+        let rows =
+            rows!(self, "queries/history/of_tests.sql", project.as_str(), &tests, i64::from(last))?;
+        rows.into_iter().map(listed).collect()
+    }
+
     /// Returns the runs of a trace: one run, or all runs that were started for an external trace id.
     pub async fn runs_of_trace(
         &self,

@@ -20,6 +20,7 @@ mod start_error;
 mod startup;
 mod subjects;
 mod telemetry;
+mod ui;
 mod worker;
 
 use std::{net::SocketAddr, path::PathBuf, sync::Arc};
@@ -133,6 +134,7 @@ pub async fn start(
         access,
         is_tls: tls.is_some(),
         public_url: config.public_url,
+        web: config.web,
         body_bytes_max: limits.body_bytes_max,
         followers: Arc::clone(&followers),
         readers: Shares::new(http::app::TRACE_READS_MAX),
@@ -338,10 +340,14 @@ fn answer(
         let app = (http::router::probes(api::probes(), app.clone()), proxies.clone());
         tasks.spawn(http::listen::serve(listener, None, app, stop.clone()));
     }
+    let mut routes = api::routes(roles);
+    if roles.api && app.web.is_on {
+        routes.control = routes.control.merge(ui::routes());
+    }
     tasks.spawn(http::listen::serve(
         listeners.api,
         tls,
-        (http::router::router(api::routes(roles), app), proxies),
+        (http::router::router(routes, app), proxies),
         stop.clone(),
     ));
 }

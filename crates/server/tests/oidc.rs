@@ -172,6 +172,7 @@ async fn a_person_logs_in_and_out() -> Result<()> {
         let mut browser = Browser::new()?;
         let (response, back) = browser.log_in(&base, name).await?;
         assert_eq!(response.status(), StatusCode::SEE_OTHER, "{name}");
+        assert_eq!(response.headers()[header::LOCATION], "/", "the page");
         let session = response.headers()[header::SET_COOKIE].to_str()?.to_owned();
         for words in ["qualitytrace_session=qtt_", "HttpOnly", "SameSite=Lax", "Path=/;"] {
             assert!(session.contains(words), "{session}");

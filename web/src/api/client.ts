@@ -1,14 +1,7 @@
 /** The requests of the page. Nothing else fetches, besides the live events. */
 
 import createClient, { type FetchResponse } from "openapi-fetch";
-import {
-  LOGOUT_PATH,
-  SERVER_PATH,
-  SESSION_PATH,
-  type ServerInfo,
-  TESTS_PATH,
-  type TestsWithTrend,
-} from "./coming.ts";
+import { LOGOUT_PATH, SESSION_PATH } from "./auth-paths.ts";
 import { address, prefix } from "./place.ts";
 import { asFailure, failureOf, RequestFailure } from "./problem.ts";
 import type { components, paths } from "./schema.d.ts";
@@ -32,8 +25,8 @@ export interface RunsFilter {
 
 const api = createClient<paths>({ baseUrl: prefix, fetch: (request) => answerOf(fetch(request)) });
 
-export function readServer(signal?: AbortSignal): Promise<ServerInfo> {
-  return readJson<ServerInfo>(address(SERVER_PATH), signal);
+export function readServer(signal?: AbortSignal): Promise<Schemas["ServerFacts"]> {
+  return data(api.GET("/api/v1/server", { ...given(signal) }));
 }
 
 export function readCaller(signal?: AbortSignal): Promise<Schemas["Caller"]> {
@@ -44,9 +37,13 @@ export function listTests(
   project: string,
   cursor: string | undefined,
   signal?: AbortSignal,
-): Promise<TestsWithTrend> {
-  const query = { project, with: "trend", limit: String(TESTS_LIMIT), cursor };
-  return readJson<TestsWithTrend>(address(TESTS_PATH, query), signal);
+): Promise<Schemas["Page_TestTrend"]> {
+  return data(
+    api.GET("/api/v1/trends", {
+      params: { query: { project, limit: TESTS_LIMIT, cursor } },
+      ...given(signal),
+    }),
+  );
 }
 
 export function readTest(project: string, id: string, signal?: AbortSignal): Promise<Schemas["Trend"]> {
@@ -142,15 +139,6 @@ async function post(path: string, body: string | null): Promise<void> {
   if (!response.ok) {
     throw failureOf(response.status, await bodyOf(response));
   }
-}
-
-async function readJson<T>(url: string, signal?: AbortSignal): Promise<T> {
-  const response = await answerOf(fetch(url, { ...given(signal) }));
-  const body = await bodyOf(response);
-  if (!response.ok || body === undefined) {
-    throw failureOf(response.status, body);
-  }
-  return body as T;
 }
 
 async function data<T extends Record<string | number, unknown>, O, M extends `${string}/${string}`>(

@@ -286,6 +286,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/server": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** What anyone may know of this server: the way to log in, and its version. */
+        get: operations["readServer"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/sessions": {
         parameters: {
             query?: never;
@@ -710,6 +727,23 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/trends": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Tests with how their last runs went, by id: the statements are as many for a page as for one test. */
+        get: operations["listTrends"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/variable-sets": {
         parameters: {
             query?: never;
@@ -1069,6 +1103,11 @@ export interface components {
              */
             version: number;
         };
+        /** @description How people log in; a token is accepted wherever callers have to authenticate. */
+        LoginFacts: {
+            /** @description Whether there is an identity provider, at `/auth/login`. */
+            oidc: boolean;
+        };
         /** @description What a token is to be. */
         NewToken: {
             /**
@@ -1271,6 +1310,22 @@ export interface components {
             next: string | null;
         };
         /** @description A page of a list. */
+        Page_TestTrend: {
+            items: {
+                id: string;
+                name: string;
+                /** @description Of at most the last 30 runs. */
+                trend: components["schemas"]["Trend"];
+                /**
+                 * Format: int32
+                 * @description The current version, from 1.
+                 */
+                version: number;
+            }[];
+            /** @description The cursor of the next page; null on the last one. */
+            next: string | null;
+        };
+        /** @description A page of a list. */
         Page_Token: {
             items: {
                 /** Format: date-time */
@@ -1416,6 +1471,14 @@ export interface components {
             /** @description The trace in short, where it helps to see it; the first spans of it. */
             tree: components["schemas"]["TreeSpan"][];
             verdict: components["schemas"]["Verdict"];
+        };
+        /** @description What anyone may know of a server. */
+        ServerFacts: {
+            /** @description `on` if callers have to authenticate, else `off`. */
+            access: string;
+            login: components["schemas"]["LoginFacts"];
+            /** @description The version of the program. */
+            version: string;
         };
         /** @description A session of a person who logged in. */
         Session: {
@@ -1588,6 +1651,18 @@ export interface components {
         TelemetryStatus: {
             /** @description Its exporters, in the order of the configuration. */
             exporters: components["schemas"]["ExporterStatus"][];
+        };
+        /** @description A test, and how its last runs went. */
+        TestTrend: {
+            id: string;
+            name: string;
+            /** @description Of at most the last 30 runs. */
+            trend: components["schemas"]["Trend"];
+            /**
+             * Format: int32
+             * @description The current version, from 1.
+             */
+            version: number;
         };
         /** @description A token, without the token itself. */
         Token: {
@@ -2482,6 +2557,35 @@ export interface operations {
                 };
                 content: {
                     "application/x-protobuf": string;
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readServer: {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The facts. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["ServerFacts"];
                 };
             };
             /** @description What went wrong, as RFC 9457 has it. */
@@ -3791,6 +3895,41 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_DocumentVersion"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    listTrends: {
+        parameters: {
+            query?: {
+                project?: string;
+                /** @description Items of a page. */
+                limit?: number;
+                /** @description Where to go on: the `next` of the page before. */
+                cursor?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description A page of tests. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Page_TestTrend"];
                 };
             };
             /** @description What went wrong, as RFC 9457 has it. */

@@ -1,7 +1,9 @@
-import type { Trend } from "../api/coming.ts";
+import type { Schemas } from "../api/client.ts";
 import { words } from "../words.ts";
 import styles from "./sparkline.module.css";
 import { type RunMark, SPARKLINE_RUNS, sparkline } from "./trend.ts";
+
+type Trend = Schemas["Trend"];
 
 const STEP = 6;
 const HEIGHT = 20;

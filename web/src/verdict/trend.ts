@@ -1,9 +1,11 @@
 /** The order of tests, worst first, and the marks of their last runs. */
 
-import type { TestWithTrend, Trend } from "../api/coming.ts";
-import type { components } from "../api/schema.d.ts";
+import type { Schemas } from "../api/client.ts";
 
-type ListedRun = components["schemas"]["ListedRun"];
+type TestTrend = Schemas["TestTrend"];
+type Trend = Schemas["Trend"];
+
+type ListedRun = Schemas["ListedRun"];
 
 export type RunMark = "passed" | "failed" | "inconclusive" | "running" | "queued";
 
@@ -33,7 +35,7 @@ export function lastJudged(trend: Trend): ListedRun | undefined {
 }
 
 /** Sorts tests: failed, inconclusive, flaky, passed, never run; then the newest run, then the name. */
-export function worstFirst(tests: readonly TestWithTrend[]): TestWithTrend[] {
+export function worstFirst(tests: readonly TestTrend[]): TestTrend[] {
   return [...tests].sort(
     (a, b) =>
       rank(a.trend) - rank(b.trend) || lastAt(b).localeCompare(lastAt(a)) || a.name.localeCompare(b.name),
@@ -50,6 +52,6 @@ function rank(trend: Trend): number {
 }
 
 /** Only failing and open tests are ordered by time: healthy ones would change places with every run. */
-function lastAt(test: TestWithTrend): string {
+function lastAt(test: TestTrend): string {
   return rank(test.trend) <= 1 ? (test.trend.last[0]?.acceptedAt ?? "") : "";
 }

@@ -1,11 +1,13 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, it } from "vitest";
-import type { TestWithTrend } from "../api/coming.ts";
+import type { Schemas } from "../api/client.ts";
 import { sentence, sentenceText } from "./sentence.ts";
 import { falseSpans, type Outcome, sharedReason, statements, unfolded } from "./statements.ts";
 import { lastJudged, markOf, sparkline, worstFirst } from "./trend.ts";
 import { type Unsettled, unsettledWords } from "./unsettled.ts";
 import { splitReason } from "./why.ts";
+
+type TestTrend = Schemas["TestTrend"];
 
 /** The outcomes of the reports' golden files: what the server sends. */
 function golden(name: string): Outcome {
@@ -83,17 +85,15 @@ describe("why a trace is not complete", () => {
   });
 });
 
-type ListedRun = TestWithTrend["trend"]["last"][number];
+type ListedRun = TestTrend["trend"]["last"][number];
 
 function run(verdict: string | null, state = "ended", acceptedAt = "2026-11-15T02:00:00Z"): ListedRun {
   return { acceptedAt, id: "r", state, test: "t", verdict, version: 1 };
 }
 
-function test(name: string, flaky: number, ...last: ListedRun[]): TestWithTrend {
+function test(name: string, flaky: number, ...last: ListedRun[]): TestTrend {
   return {
-    file: "",
     id: name,
-    isProvisioned: false,
     name,
     trend: {
       failed: 0,

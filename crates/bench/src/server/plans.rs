@@ -19,7 +19,7 @@ const LARGE_ROWS: f32 = 2000.0;
 /// Words that all lists of runs contain.
 const LIST: &str = "ended_at_ns, revision,";
 /// The number of such lists.
-const LISTS: usize = 5;
+const LISTS: usize = 6;
 
 /// Statements that are executed: words that are unique to the statement, and its values.
 const CASES: &[(&str, &str)] = &[
@@ -38,6 +38,10 @@ const CASES: &[(&str, &str)] = &[
         "'shop', {first}, {last}, 501, 'test-7', 'failed'",
     ),
     ("where provisional is not null and project = $1 and trace_id = $2", "'shop', {trace}, 501"),
+    (
+        "from unnest($2::text[]) as tests",
+        "'shop', array['test-1', 'test-2', 'test-3', 'test-4', 'test-5', 'test-6', 'test-7', 'test-8'], 30",
+    ),
     ("from audit where n < $1", "9000000000, 501"),
     ("from tokens where kind = 'token'", "null, 501"),
     ("from tokens where kind = 'session'", "{first}, null, 1, 501"),

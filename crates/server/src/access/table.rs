@@ -25,6 +25,13 @@ use Role::{Admin, Editor, Ingest, Viewer};
 /// Every route, with its method and what it requires.
 #[rustfmt::skip]
 pub const TABLE: &[(&str, &str, Need)] = &[
+    ("GET", "/", Open),
+    ("GET", "/assets/{file}", Open),
+    ("GET", "/login", Open),
+    ("GET", "/runs", Open),
+    ("GET", "/r/{run}", Open),
+    ("GET", "/suites", Open),
+    ("GET", "/t/{test}", Open),
     ("GET", "/livez", Open),
     ("GET", "/readyz", Open),
     ("GET", "/metrics", Server(Viewer)),
@@ -32,7 +39,9 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/api/v1/openapi.json", Open),
     ("GET", "/auth/login", Open),
     ("GET", "/auth/callback", Open),
+    ("POST", "/auth/session", Open),
     ("POST", "/auth/logout", Own),
+    ("GET", "/api/v1/server", Open),
     ("GET", "/api/v1/me", Known),
     ("PUT", "/api/v1/documents", Project(Editor)),
     ("PUT", "/api/v1/tests", Project(Editor)),
@@ -74,6 +83,7 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/api/v1/quality-gates/{id}/versions", Project(Viewer)),
     ("POST", "/api/v1/tests/{test}/runs", Project(Editor)),
     ("GET", "/api/v1/tests/{test}/trend", Project(Viewer)),
+    ("GET", "/api/v1/trends", Project(Viewer)),
     ("GET", "/api/v1/runs", Project(Viewer)),
     ("GET", "/api/v1/runs/{run}", Project(Viewer)),
     ("POST", "/api/v1/runs/{run}/stop", Project(Editor)),

@@ -17,10 +17,12 @@ mod page;
 mod probe;
 mod reports;
 mod runs;
+mod server_facts;
 mod sessions;
 mod suite_runs;
 mod telemetry;
 mod tests;
+mod token_login;
 mod tokens;
 
 use std::sync::LazyLock;
@@ -59,10 +61,11 @@ fn operations() -> OpenApiRouter<App> {
         .merge(history::routes())
         .merge(tokens::routes())
         .merge(sessions::routes())
+        .merge(server_facts::routes())
         .merge(audit::routes())
 }
 
-/// Returns all handlers of a process with these roles.
+/// Returns all handlers of a process with these roles, without those of the page.
 pub(crate) fn routes(roles: ServerRoles) -> Routes {
     let (api, _document) = operations().split_for_parts();
     let api = api

@@ -13,6 +13,7 @@ mod reach;
 mod retired;
 mod roles;
 mod tls;
+mod web;
 
 use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
@@ -38,6 +39,7 @@ pub use reach::{Network, NetworkRules, Triggers};
 pub use roles::{ServerRoles, UnknownRole};
 pub use telemetry::config::Environment;
 pub use tls::{CertificateFiles, OtlpTls, Tls};
+pub use web::WebConfig;
 
 /// The prefix of the environment variable of a key.
 pub const PREFIX: &str = "QUALITYTRACE";
@@ -123,6 +125,8 @@ pub struct Config {
     pub listen: Listen,
     /// The URL by which browsers reach the server.
     pub public_url: Option<Url>,
+    /// The web page, and the path before all URLs.
+    pub web: WebConfig,
     /// The proxies with trusted forwarding headers.
     pub trusted_proxies: Vec<Network>,
     /// The TLS certificates.
@@ -326,6 +330,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
         roles: roles::read(&mut server),
         listen,
         public_url: server.take("publicUrl").and_then(|item| public_url(&item)),
+        web: web::read(&mut server),
         trusted_proxies: reach::proxies(&server.list("trustedProxies").unwrap_or_default()),
         tls: tls::read(&mut server),
         workers: bounds::workers(root.section("workers")),

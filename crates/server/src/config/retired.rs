@@ -29,7 +29,6 @@ const RETIRED: &[(&str, Fate)] = &[
     ("telemetry.dataStores", Error("nothing: spans are sent to this server's OTLP ports, by the application or by its Collector")),
     ("telemetry.profiler", Error("nothing: this server sends no profiles")),
     ("poolingConfig", Error("`settle` in a test, or a document of type `SettleProfile`")),
-    ("server.pathPrefix", Only(&["", "/"], "the API is at the root; let a proxy in front of it take the prefix off")),
     ("testPipelines.triggerExecute.enabled", Only(ALWAYS, NO_AGENT)),
     ("testPipelines.traceFetch.enabled", Only(ALWAYS, NO_AGENT)),
     ("dataStorePipelines.testConnection.enabled", Only(ALWAYS, NO_AGENT)),

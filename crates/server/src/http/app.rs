@@ -11,6 +11,7 @@ use url::Url;
 use super::{backlog::Backlog, liveness::Liveness};
 use crate::{
     access::{Access, proxies::Origin},
+    config::WebConfig,
     live::followers::Followers,
     span_bus::SpanBus,
     startup::DbStartup,
@@ -40,6 +41,8 @@ pub(crate) struct App {
     pub(crate) is_tls: bool,
     /// The URL by which browsers reach the server.
     pub(crate) public_url: Option<Url>,
+    /// The web page, and the path before all URLs.
+    pub(crate) web: WebConfig,
     /// The maximum size of a request body in bytes.
     pub(crate) body_bytes_max: usize,
     /// The followers of active runs.

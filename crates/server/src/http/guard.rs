@@ -23,7 +23,7 @@ use crate::{
     access::{
         Caller, RateKey, Unknown,
         proxies::Origin,
-        session::cookie,
+        session::{cookie, token_cookie},
         table::{self, Need},
         token,
     },
@@ -185,29 +185,53 @@ async fn watched<T>(
     }
 }
 
+/// A credential as a request shows it.
+#[derive(Clone, Copy, Debug)]
+struct ShownCredential<'a> {
+    kind: TokenKind,
+    text: &'a str,
+    /// Whether a browser adds it by itself, to the requests of any page.
+    is_cookie: bool,
+}
+
 /// Authenticates the caller, or returns the response that refuses the request.
 async fn caller(app: &App, db: &Db, parts: &Parts, origin: Origin) -> Result<Caller, Response> {
     let headers = &parts.headers;
-    let (kind, shown) = shown(headers, app.is_reached_by_tls(origin)).ok_or_else(|| {
+    let shown = shown(headers, app.is_reached_by_tls(origin)).ok_or_else(|| {
         unknown("say who you are: `Authorization: Bearer TOKEN`, with a token that `qualitytrace token create` or an admin made")
     })?;
-    let caller = match app.access.at_once((kind, shown)) {
+    let context = parts.extensions.get().copied();
+    let caller = verified(app, db, (shown.kind, shown.text), (context, origin.address)).await?;
+    if shown.is_cookie && table::is_change(&parts.method) && !is_own_page(headers) {
+        let refused = denied("a change by a login must come from a page of this server");
+        return Err(refused.into_response());
+    }
+    Ok(caller)
+}
+
+/// Returns the caller of a credential from this address, or the response that refuses it.
+pub(crate) async fn verified(
+    app: &App,
+    db: &Db,
+    shown: (TokenKind, &str),
+    (context, address): (Option<TraceParent>, IpAddr),
+) -> Result<Caller, Response> {
+    let caller = match app.access.at_once(shown) {
         Some(known) => known,
         None => {
             let began = app.world.now();
-            let asked = app.access.ask(db, (kind, shown), origin.address).await;
+            let asked = app.access.ask(db, shown, address).await;
             let error = match &asked {
                 Err(Unknown::Db(error)) => Some(error),
                 _ => None,
             };
-            let context = parts.extensions.get().copied();
             if let Some(context) = context.filter(|_| !matches!(asked, Err(Unknown::Guesses(_)))) {
                 app.watch.tell(context, Call("SELECT", "tokens"), began, error);
             }
             asked
         }
     };
-    let caller = caller.map_err(|why| match why {
+    caller.map_err(|why| match why {
         Unknown::Nobody => unknown(
             "the token is good for nothing: it has expired, was taken back, or never was one",
         ),
@@ -215,27 +239,27 @@ async fn caller(app: &App, db: &Db, parts: &Parts, origin: Origin) -> Result<Cal
             slower("too many tokens from this address that are good for nothing", wait)
         }
         Unknown::Db(error) => Problem::from(error).into_response(),
-    })?;
-    if kind == TokenKind::Session && table::is_change(&parts.method) && !is_own_page(headers) {
-        let refused = denied("a change by a login must come from a page of this server");
-        return Err(refused.into_response());
-    }
-    Ok(caller)
+    })
 }
 
 /// Returns the credential of a request.
-fn shown(headers: &HeaderMap, is_tls: bool) -> Option<(TokenKind, &str)> {
+fn shown(headers: &HeaderMap, is_tls: bool) -> Option<ShownCredential<'_>> {
+    let of_cookie = |kind| move |text| ShownCredential { kind, text, is_cookie: true };
     match headers.get(header::AUTHORIZATION) {
         Some(value) => {
             let (scheme, token) = value.to_str().ok()?.split_once(' ')?;
-            scheme.eq_ignore_ascii_case("bearer").then_some((TokenKind::Token, token.trim()))
+            let (kind, text) = (TokenKind::Token, token.trim());
+            let credential = ShownCredential { kind, text, is_cookie: false };
+            scheme.eq_ignore_ascii_case("bearer").then_some(credential)
         }
-        None => cookie(headers, is_tls).map(|session| (TokenKind::Session, session)),
+        None => token_cookie(headers, is_tls)
+            .map(of_cookie(TokenKind::Token))
+            .or_else(|| cookie(headers, is_tls).map(of_cookie(TokenKind::Session))),
     }
 }
 
 /// Whether the headers show that a page of this server sent the request. Browsers add cookies to the requests of any page.
-fn is_own_page(headers: &HeaderMap) -> bool {
+pub(crate) fn is_own_page(headers: &HeaderMap) -> bool {
     let text = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
     let origin = text(header::ORIGIN).and_then(|origin| origin.split_once("://"));
     let is_same = origin.is_some_and(|(_, authority)| Some(authority) == text(header::HOST));
@@ -420,7 +444,7 @@ mod tests {
     #[test]
     fn what_is_shown_is_found() {
         // The expected results with TLS, and without.
-        let cases: [(Headers<'_>, [Option<&str>; 2]); 9] = [
+        let cases: [(Headers<'_>, [Option<&str>; 2]); 11] = [
             (&[("authorization", "Bearer a")], [Some("a"); 2]),
             (&[("authorization", "bearer a")], [Some("a"); 2]),
             (&[("authorization", "Basic a"), ("cookie", "qualitytrace_session=s")], [None; 2]),
@@ -432,11 +456,13 @@ mod tests {
                 [Some("s"), Some("planted")],
             ),
             (&[("cookie", "xqualitytrace_session=s")], [None; 2]),
+            (&[("cookie", "qualitytrace_session=s; qualitytrace_token=t")], [None, Some("t")]),
+            (&[("cookie", "__Host-qualitytrace_token=t")], [Some("t"), None]),
             (&[], [None; 2]),
         ];
         for (given, found) in cases {
             let shown = [true, false]
-                .map(|is_tls| shown(&headers(given), is_tls).map(|(_, shown)| shown.to_owned()));
+                .map(|is_tls| shown(&headers(given), is_tls).map(|shown| shown.text.to_owned()));
             assert_eq!(shown.each_ref().map(Option::as_deref), found, "{given:?}");
         }
     }

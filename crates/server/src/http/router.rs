@@ -1,6 +1,6 @@
 //! The routes of the server, with the layers that every request passes.
 
-use std::time::Duration;
+use std::{future::ready, time::Duration};
 
 use axum::{
     Router,
@@ -28,8 +28,9 @@ pub(crate) struct Routes {
     pub(crate) probes: Router<App>,
 }
 
-/// Returns the router of the complete HTTP API.
+/// Returns the router of the complete HTTP API and of the page.
 pub(crate) fn router(routes: Routes, app: App) -> Router {
+    let prefix = app.web.path_prefix.clone();
     let api = routes
         .api
         .fallback(no_such_path)
@@ -43,13 +44,44 @@ pub(crate) fn router(routes: Routes, app: App) -> Router {
         .layer(middleware::from_fn_with_state(app.clone(), on_work));
     let control =
         routes.control.layer(middleware::from_fn_with_state(app.clone(), guard::known_on_control));
-    routes
+    let router = routes
         .probes
         .merge(control)
         .method_not_allowed_fallback(no_such_method)
         .merge(api)
         .layer(middleware::from_fn_with_state(app.clone(), guard::guard))
-        .with_state(app)
+        .with_state(app);
+    below(prefix, router)
+}
+
+/// Returns a router that removes the prefix of a path before it selects the route. A path without it stays as it is: a proxy may
+/// remove the prefix itself, and probes do not send it.
+fn below(prefix: String, router: Router) -> Router {
+    if prefix.is_empty() {
+        return router;
+    }
+    Router::new().fallback_service(router).layer(middleware::map_request(
+        move |mut request: Request| {
+            if let Some(uri) = without(&prefix, request.uri()) {
+                *request.uri_mut() = uri;
+            }
+            ready(request)
+        },
+    ))
+}
+
+/// Returns the URI without the prefix of its path, if it has that prefix.
+fn without(prefix: &str, uri: &Uri) -> Option<Uri> {
+    let whole = uri.path_and_query()?.as_str();
+    let rest = whole.strip_prefix(prefix)?;
+    let path = match rest.chars().next() {
+        Some('/') => rest.to_owned(),
+        None | Some('?') => format!("/{rest}"),
+        Some(_) => return None,
+    };
+    let mut parts = uri.clone().into_parts();
+    parts.path_and_query = Some(path.parse().ok()?);
+    Uri::from_parts(parts).ok()
 }
 
 /// Returns the router of a listener that serves only probes.
@@ -103,4 +135,33 @@ pub(crate) async fn no_such_path(uri: Uri) -> Problem {
 async fn no_such_method(method: Method, uri: Uri) -> Response {
     let detail = format!("`{}` does not take `{method}`", uri.path());
     Problem::new(Fault::Invalid, detail).with_status(StatusCode::METHOD_NOT_ALLOWED).into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::http::Uri;
+
+    use super::without;
+
+    #[test]
+    fn a_prefix_ends_at_a_slash() {
+        let cases = [
+            ("/qt/api/v1/runs?limit=1", Some("/api/v1/runs?limit=1")),
+            ("/qt", Some("/")),
+            ("/qt?a=b", Some("/?a=b")),
+            ("/qt/", Some("/")),
+            ("/qt//evil", Some("//evil")),
+            ("/qtx/api", None),
+            ("/api/qt/", None),
+            ("/", None),
+        ];
+        for (path, expected) in cases {
+            let uri: Uri = path.parse().expect("a path");
+            let found = without("/qt", &uri).map(|uri| uri.to_string());
+            assert_eq!(found.as_deref(), expected, "{path}");
+        }
+        let full: Uri = "http://qt.example/qt/r/1".parse().expect("a URL");
+        let found = without("/qt", &full).map(|uri| uri.to_string());
+        assert_eq!(found.as_deref(), Some("http://qt.example/r/1"));
+    }
 }

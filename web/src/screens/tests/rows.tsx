@@ -1,5 +1,5 @@
 import { Link } from "@tanstack/react-router";
-import type { TestWithTrend } from "../../api/coming.ts";
+import type { Schemas } from "../../api/client.ts";
 import { Moment } from "../../kit/moment.tsx";
 import { Label } from "../../kit/text.tsx";
 import { duration } from "../../kit/time.ts";
@@ -9,8 +9,10 @@ import { markOf } from "../../verdict/trend.ts";
 import { words } from "../../words.ts";
 import styles from "./rows.module.css";
 
+type TestTrend = Schemas["TestTrend"];
+
 /** A row for each test: its last verdict, its name, its last runs, how long they take, and when the last one was. */
-export function TestRows({ tests }: { readonly tests: readonly TestWithTrend[] }) {
+export function TestRows({ tests }: { readonly tests: readonly TestTrend[] }) {
   const { columns } = words.tests;
   return (
     <table className={styles.table}>
@@ -36,7 +38,7 @@ export function TestRows({ tests }: { readonly tests: readonly TestWithTrend[] }
   );
 }
 
-function Row({ test }: { readonly test: TestWithTrend }) {
+function Row({ test }: { readonly test: TestTrend }) {
   const { trend } = test;
   const [last] = trend.last;
   return (

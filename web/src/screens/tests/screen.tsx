@@ -2,7 +2,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { useNavigate, useSearch } from "@tanstack/react-router";
 import { Search } from "lucide-react";
 import { Label as FieldLabel } from "react-aria-components";
-import type { TestWithTrend } from "../../api/coming.ts";
+import type { Schemas } from "../../api/client.ts";
 import { testsQuery } from "../../api/queries.ts";
 import { Button } from "../../kit/button.tsx";
 import { Code } from "../../kit/code.tsx";
@@ -17,6 +17,8 @@ import { firstTestCommand, testsCommand } from "../command.ts";
 import { useProject } from "../search.ts";
 import { TestRows } from "./rows.tsx";
 import styles from "./screen.module.css";
+
+type TestTrend = Schemas["TestTrend"];
 
 /** The tests of the project, the worst first. */
 export default function TestsScreen() {
@@ -62,7 +64,7 @@ export default function TestsScreen() {
 }
 
 interface Props {
-  readonly tests: readonly TestWithTrend[];
+  readonly tests: readonly TestTrend[];
   readonly filter: string;
   readonly onClear: () => void;
   readonly onMore?: () => void;
@@ -103,7 +105,7 @@ function Tests({ tests, filter, onClear, onMore, isLoading }: Props) {
   );
 }
 
-function Counts({ tests }: { readonly tests: readonly TestWithTrend[] }) {
+function Counts({ tests }: { readonly tests: readonly TestTrend[] }) {
   const marks = tests.map(({ trend }) => {
     const last = lastJudged(trend);
     return last === undefined ? null : markOf(last);

@@ -58,6 +58,8 @@ pub(crate) struct PendingLogin {
     state: String,
     nonce: String,
     verifier: String,
+    /// The path of the screen to show after the login.
+    screen: String,
 }
 
 /// The query parameters of the redirect back from the provider.
@@ -145,11 +147,17 @@ impl Oidc {
     pub(crate) async fn begin(
         &self,
         back: &str,
+        screen: &str,
         world: World,
     ) -> Result<(Url, PendingLogin), OidcError> {
         let provider = self.provider().await?;
         let chance = || URL_SAFE_NO_PAD.encode(world.random::<32>());
-        let pending = PendingLogin { state: chance(), nonce: chance(), verifier: chance() };
+        let pending = PendingLogin {
+            state: chance(),
+            nonce: chance(),
+            verifier: chance(),
+            screen: screen.to_owned(),
+        };
         let challenge = digest::digest(&digest::SHA256, pending.verifier.as_bytes());
         let mut there = provider.authorization_endpoint;
         there
@@ -289,6 +297,11 @@ fn at(url: &Url, reason: String) -> OidcError {
 }
 
 impl PendingLogin {
+    /// The path of the screen to show after the login.
+    pub(crate) fn screen(&self) -> &str {
+        &self.screen
+    }
+
     /// Encodes the state for a cookie, before it is signed.
     pub(crate) fn kept(&self) -> String {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(self).unwrap_or_default())
@@ -303,8 +316,8 @@ impl PendingLogin {
 #[cfg(test)]
 impl PendingLogin {
     pub(crate) fn of(state: &str, nonce: &str, verifier: &str) -> Self {
-        let [state, nonce, verifier] = [state, nonce, verifier].map(str::to_owned);
-        Self { state, nonce, verifier }
+        let [state, nonce, verifier, screen] = [state, nonce, verifier, "/runs"].map(str::to_owned);
+        Self { state, nonce, verifier, screen }
     }
 }
 

