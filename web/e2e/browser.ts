@@ -20,12 +20,23 @@ const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.mi
 export type Width = 1440 | 390;
 export type Scheme = "light" | "dark";
 
-export const LOOKS: ReadonlyArray<{ readonly width: Width; readonly scheme: Scheme }> = [
+interface Look {
+  readonly width: Width;
+  readonly scheme: Scheme;
+}
+
+const EACH_ONCE: readonly Look[] = [
   { width: 1440, scheme: "light" },
-  { width: 1440, scheme: "dark" },
-  { width: 390, scheme: "light" },
   { width: 390, scheme: "dark" },
 ];
+
+const OTHERS: readonly Look[] = [
+  { width: 1440, scheme: "dark" },
+  { width: 390, scheme: "light" },
+];
+
+/** Each width and each scheme once; with `QUALITYTRACE_LOOKS=all` each width in each scheme. */
+export const LOOKS = process.env.QUALITYTRACE_LOOKS === "all" ? [...EACH_ONCE, ...OTHERS] : EACH_ONCE;
 
 /** A page, and what it reported that it should not have. */
 export interface Visit {

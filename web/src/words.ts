@@ -17,6 +17,7 @@ export const words = {
     projectInvalid: "1 to 128 letters, digits, dots, hyphens and underscores",
     open: "Open",
     person: "Account",
+    personOf: (name: string) => `Account: ${name}`,
     logIn: "Log in",
     logOut: "Log out",
     accessOff: "Access is off: everyone who reaches this server may change it",

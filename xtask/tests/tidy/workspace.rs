@@ -5,6 +5,9 @@ use std::{
     path::{Path, PathBuf},
 };
 
+/// Folders that others fill: cargo, and npm.
+const PASSED_OVER: &[&str] = &["target", "node_modules", "dist"];
+
 use cargo_metadata::{DependencyKind, MetadataCommand};
 
 pub(crate) struct Workspace {
@@ -102,7 +105,7 @@ fn files(root: &Path, folder: &Path, is_wanted: fn(&Path) -> bool) -> Vec<Source
     while let Some(dir) = pending.pop() {
         for entry in fs::read_dir(dir).expect("a source folder can be listed") {
             let path = entry.expect("a folder entry can be read").path();
-            if path.is_dir() && !path.ends_with("target") {
+            if path.is_dir() && !PASSED_OVER.iter().any(|name| path.ends_with(name)) {
                 pending.push(path);
             } else if path.is_file() && is_wanted(&path) {
                 let bytes = fs::read(&path).expect("a file can be read");

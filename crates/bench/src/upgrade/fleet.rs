@@ -49,12 +49,12 @@ pub(super) struct Fleet {
     configuration: String,
     /// Those of a role; none while one is replaced.
     servers: [[Option<Server>; REPLICAS]; 3],
-    balancers: [Balancer; 3],
+    balancers: [RetryBalancer; 3],
 }
 
 impl Fleet {
     pub(super) async fn start(binary: &Path, configuration: String) -> Result<Self> {
-        let balancers = [Balancer::new()?, Balancer::new()?, Balancer::new()?];
+        let balancers = [RetryBalancer::new()?, RetryBalancer::new()?, RetryBalancer::new()?];
         let mut fleet = Self { configuration, servers: Default::default(), balancers };
         for role in ReplicaRole::ALL {
             for replica in 0..REPLICAS {
@@ -65,7 +65,7 @@ impl Fleet {
     }
 
     /// Returns what sends requests to the processes of a role.
-    pub(super) fn balancer(&self, role: ReplicaRole) -> Balancer {
+    pub(super) fn balancer(&self, role: ReplicaRole) -> RetryBalancer {
         self.balancers[role as usize].clone()
     }
 
@@ -117,7 +117,7 @@ impl Fleet {
 
 /// Sends each request to one of two processes, and a failed one once to the other. Clones share their counts.
 #[derive(Clone, Debug)]
-pub(super) struct Balancer(Arc<BalancerState>);
+pub(super) struct RetryBalancer(Arc<BalancerState>);
 
 #[derive(Debug)]
 struct BalancerState {
@@ -142,7 +142,7 @@ pub struct BalancerCounts {
     pub failed: u64,
 }
 
-impl Balancer {
+impl RetryBalancer {
     fn new() -> Result<Self> {
         let client = Client::builder().no_proxy().timeout(REQUEST_MAX).build()?;
         Ok(Self(Arc::new(BalancerState {

@@ -23,7 +23,7 @@ use tokio::{
     time::{Instant, sleep},
 };
 
-use super::fleet::{Balancer, BalancerCounts};
+use super::fleet::{BalancerCounts, RetryBalancer};
 
 /// The time after the response within which the second span is sent; the tests wait for longer.
 pub(super) const LATE_MS: u64 = 400;
@@ -34,7 +34,7 @@ const EXPORT_MAX: Duration = Duration::from_secs(10);
 /// The system. Clones share their state.
 #[derive(Clone)]
 pub(super) struct BalancedShop {
-    ingest: Balancer,
+    ingest: RetryBalancer,
     spans: Arc<AtomicU64>,
     requests: Arc<Mutex<BTreeMap<String, u64>>>,
     exports: Arc<Mutex<JoinSet<Result<()>>>>,
@@ -48,7 +48,7 @@ struct BalancedCartRequest {
 }
 
 impl BalancedShop {
-    pub(super) fn new(ingest: Balancer) -> Self {
+    pub(super) fn new(ingest: RetryBalancer) -> Self {
         let (spans, requests, exports) = Default::default();
         Self { ingest, spans, requests, exports }
     }

@@ -41,7 +41,7 @@ pub(super) async fn begin(
         let detail = "there is no login: `server.auth.mode` is `off`";
         return Err(refused(Problem::new(Fault::Missing, detail)));
     }
-    // Another page must not log a person in as somebody else.
+    // Another page must not log a person in as another one.
     if !guard::is_own_page(&headers) {
         let detail = "a login must come from a page of this server";
         return Err(refused(Problem::new(Fault::Denied, detail)));

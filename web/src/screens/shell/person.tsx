@@ -49,7 +49,11 @@ export function PersonMenu() {
   };
   return (
     <MenuTrigger>
-      <Button look="quiet" icon={<CircleUser size={16} aria-hidden="true" />} aria-label={words.top.person}>
+      <Button
+        look="quiet"
+        icon={<CircleUser size={16} aria-hidden="true" />}
+        aria-label={name === undefined ? words.top.person : words.top.personOf(name)}
+      >
         {name === undefined ? undefined : (
           <span className={styles.name}>
             <Label value={name} />
