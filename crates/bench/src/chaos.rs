@@ -5,7 +5,7 @@
 //! and a system of five services. A seeded [`schedule`] of faults happens to them. What clients, system and readers see is written to
 //! a [`history`], and a [`checker`] that knows nothing of the server compares it with the database.
 //!
-//! The one mechanism of cutting off is a path that holds bytes ([`link`]): it needs no rights, and to both sides it is silence.
+//! The one mechanism of cutting off is a path that holds bytes (`link`): it needs no rights, and to both sides it is silence.
 
 mod balancer;
 pub mod checker;

@@ -1,7 +1,7 @@
 //! Servers that share their spans over NATS: how soon they act, what their parts cost, and what a load takes of them.
 //!
 //! Servers, Postgres and NATS are processes of their own, with commits and messages on disk. Each goal is a ratio to bare engines or
-//! to one server, measured in turns in the same run. [`page`] multiplies the costs out to a load of a given size.
+//! to one server, measured in turns in the same run. `page` multiplies the costs out to a load of a given size.
 
 mod bare_nats;
 mod door;
