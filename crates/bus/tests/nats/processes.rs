@@ -84,7 +84,13 @@ async fn a_process_without_a_slot_knows_which_nats_it_is_on() {
     ingest.connect(number().to_be_bytes()).await.expect("NATS is there");
     ingest.join(NatsMember { slot: None, ..member(1) }).await;
     let worker = open(&server, 1).await;
-    assert!(ingest.is_open() && ingest.identity().is_some());
+    // A process names no NATS before its consumer delivers.
+    let began = Instant::now();
+    while ingest.identity().is_none() || worker.identity().is_none() {
+        assert!(began.elapsed() < Duration::from_secs(10), "{:?}", worker.identity());
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(ingest.is_open());
     assert_eq!(ingest.identity(), worker.identity());
     let channel = channel(1, 1);
     let _subscription = worker.subscribe(channel, &Project::default());
