@@ -376,7 +376,7 @@ mod tests {
         let words = chosen(&["fmt"]).err().expect("there is no such step").to_string();
         assert_eq!(
             words,
-            "`fmt` is not a step of ci; the steps are format, clippy, docs, tidy, generated, deny, wasm, outside, new-trigger, compat, doctests, dogfood, traps, tenants, tests"
+            "`fmt` is not a step of ci; the steps are format, web, clippy, docs, tidy, generated, deny, wasm, outside, new-trigger, compat, doctests, dogfood, traps, tenants, tests"
         );
     }
 }

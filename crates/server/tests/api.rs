@@ -113,7 +113,7 @@ async fn a_full_queue_refuses_new_runs_with_a_time() -> Result<()> {
 /// Refused requests: method, path, body, status, and a part of the detail.
 const REFUSALS: &[(&str, &str, &str, u16, &str)] = &[
     ("GET", "/api/v1/nothing", "", 404, "there is nothing at `/api/v1/nothing`"),
-    ("GET", "/", "", 404, "there is nothing at `/`"),
+    ("GET", "/nothing", "", 404, "there is nothing at `/nothing`"),
     ("DELETE", "/api/v1/tests", "", 405, "does not take `DELETE`"),
     ("POST", "/livez", "", 405, "does not take `POST`"),
     ("PUT", "/api/v1/tests", "type: Test\nspec: {nmae: x}\n", 422, "unknown key `nmae`"),
