@@ -24,9 +24,9 @@ const PERIODS: u32 = 16;
 /// What a message takes in a stream beside its payload, at the most.
 pub(super) const MESSAGE_BYTES: u64 = 160;
 /// A project that has used less than this part of its share is not reported to others.
-const TOLD_PART: u64 = 256;
+const REPORTED_PART: u64 = 256;
 /// The upper bound of projects in a message, those with the most bytes first.
-const TOLD_MAX: usize = 1024;
+const REPORTED_MAX: usize = 1024;
 /// The upper bound of processes that are counted.
 const PEERS_MAX: usize = 4096;
 /// The upper bound of traces whose loss is remembered; beyond it a loss is stored again.
@@ -111,16 +111,16 @@ impl StreamShares {
         table.lost.insert(trace);
     }
 
-    /// Returns what this process has stored, for the others; empty if there is nothing to tell.
+    /// Returns what this process has stored, for the others; empty if that is too little.
     pub(super) fn report(&self, now: Duration) -> Vec<u8> {
         let mut table = self.table();
-        let (period, least) = (table.period(now), table.share / TOLD_PART);
+        let (period, least) = (table.period(now), table.share / REPORTED_PART);
         table.own.retain(|_, used| used.sum(period) > 0);
         let mut used: Vec<_> =
             table.own.iter_mut().map(|(key, used)| (used.sum(period), key)).collect();
         used.retain(|(bytes, _)| *bytes >= least);
         used.sort_unstable_by_key(|(bytes, _)| std::cmp::Reverse(*bytes));
-        used.truncate(TOLD_MAX);
+        used.truncate(REPORTED_MAX);
         let mut report = Vec::new();
         for (bytes, (stream, project)) in used {
             report.extend(stream.number().to_be_bytes());
@@ -252,12 +252,12 @@ mod tests {
         assert!(here.take(stream, &alpha, 30, 2 * MINUTE));
         here.note_peer(PublisherId([2; 8]), &report[..report.len() - 1], 2 * MINUTE);
         here.give_back(stream, &alpha, 30);
-        assert!(here.take(stream, &alpha, 30, 3 * MINUTE), "a damaged report tells nothing");
+        assert!(here.take(stream, &alpha, 30, 3 * MINUTE), "a damaged report has nothing");
         assert!(here.take(stream, &alpha, 100, 60 * MINUTE), "the peer has gone long ago");
     }
 
     #[test]
-    fn a_loss_is_told_once_and_the_memory_of_that_is_bounded() {
+    fn a_loss_is_stored_once_and_the_memory_of_that_is_bounded() {
         let shares = shares();
         let trace = |number: u32| {
             let mut id = [7; 16];
