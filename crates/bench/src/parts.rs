@@ -9,6 +9,7 @@ mod collector;
 mod database;
 mod gate;
 mod nats;
+pub(crate) mod open_runs;
 pub(crate) mod proc;
 mod relay;
 mod server;

@@ -6,11 +6,11 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use sqlx::{AssertSqlSafe, Connection as _, PgConnection, Row as _};
-use tokio::time::{Instant, sleep};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
+use tokio::time::Instant;
 
 use super::ReplicaExtent;
-use crate::parts::{Cluster, NatsCluster, Server, proc};
+use crate::parts::{Cluster, NatsCluster, Server, open_runs, proc};
 
 /// Commits are on disk, as by default. Statements are counted, the time of each commit is stored, and there are connections for six
 /// servers.
@@ -21,8 +21,6 @@ const SETTINGS: [&str; 3] = [
 ];
 /// How long all runs of a load may take.
 const ENDED_MAX: Duration = Duration::from_secs(1200);
-/// How often the bench looks whether they have ended.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// Postgres and NATS, until they are dropped.
 pub(super) struct ReplicaStand {
@@ -106,23 +104,7 @@ impl ReplicaStand {
 
     /// Waits until no run is open, and returns when all of them had a verdict, provisional or final.
     pub(super) async fn all_ended(&self, database: &str) -> Result<Instant> {
-        let mut connection = self.connect(database).await?;
-        let (began, mut judged) = (Instant::now(), None);
-        loop {
-            let row = sqlx::query(
-                "select count(*), count(*) filter (where provisional is null) from open_runs",
-            );
-            let row = row.fetch_one(&mut connection).await?;
-            let (open, without): (i64, i64) = (row.get(0), row.get(1));
-            if without == 0 {
-                judged.get_or_insert_with(Instant::now);
-            }
-            if let Some(judged) = judged.filter(|_| open == 0) {
-                return Ok(judged);
-            }
-            ensure!(began.elapsed() < ENDED_MAX, "{open} runs have not ended");
-            sleep(LOOK).await;
-        }
+        open_runs::all_ended(&mut self.connect(database).await?, ENDED_MAX).await
     }
 }
 

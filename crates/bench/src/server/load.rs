@@ -15,7 +15,7 @@ use tokio::{
 
 use super::{ms, replay, row};
 use crate::{
-    parts::{Api, Cluster, Collector, Server, free_port, proc},
+    parts::{Api, Cluster, Collector, Server, free_port, open_runs, proc},
     run::listening,
     table::{Goal, Row, median},
 };
@@ -25,8 +25,6 @@ const RUNS: usize = 1000;
 const WARM_UP: usize = 60;
 /// The timeout for all of them.
 const ALL_MAX: Duration = Duration::from_secs(180);
-/// The interval at which the benchmark polls whether all have ended.
-const LOOK: Duration = Duration::from_millis(50);
 
 /// The upper bound of the CPU time of server and Postgres for one run, in milliseconds.
 const CPU_MS_MAX: f64 = 20.0;
@@ -190,24 +188,7 @@ impl ServerStand {
 
     /// Waits until no run is open, and returns when all of them had a verdict, provisional or final.
     async fn wait(&self) -> Result<Instant> {
-        let mut connection = self.cluster.connect().await?;
-        let began = Instant::now();
-        let mut judged = None;
-        loop {
-            let row = sqlx::query(
-                "select count(*), count(*) filter (where provisional is null) from open_runs /* bench */",
-            );
-            let row = row.fetch_one(&mut connection).await?;
-            let (open, without): (i64, i64) = (row.get(0), row.get(1));
-            if without == 0 {
-                judged.get_or_insert_with(Instant::now);
-            }
-            if let Some(judged) = judged.filter(|_| open == 0) {
-                return Ok(judged);
-            }
-            ensure!(began.elapsed() < ALL_MAX, "{open} runs have not ended");
-            sleep(LOOK).await;
-        }
+        open_runs::all_ended(&mut self.cluster.connect().await?, ALL_MAX).await
     }
 
     async fn snapshot(&self) -> Result<Snapshot> {
