@@ -2,7 +2,7 @@
 
 use std::{collections::HashMap, path::Path, time::Duration};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use model::Outcome;
 use reqwest::Method;
 use serde_json::json;
