@@ -30,8 +30,8 @@ use thiserror::Error;
 pub use hints::{Hints, Subject};
 pub use local::{Counts, Local, OpenError, Options};
 pub use nats::{
-    Login, MESSAGE_VERSION, Nats, NatsError, NatsMember, NatsOptions, PeerRequest, PeerRequests,
-    PlantedFault, PlayCounts, STREAM_SLOTS, StreamLimits, play,
+    HELD_MAX, Login, MESSAGE_VERSION, Nats, NatsError, NatsMember, NatsOptions, PeerRequest,
+    PeerRequests, PlantedFault, PlayCounts, STREAM_SLOTS, StreamLimits, play,
 };
 pub use notices::Signal;
 pub use replay::ReplaySummary;

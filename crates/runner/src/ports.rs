@@ -43,10 +43,13 @@ pub trait Ports: Send + Sync {
     /// as before a run was resumed. Called before absence is concluded.
     fn has_lost_spans(&self, trace: TraceId) -> bool;
 
-    /// Returns the names of the servers that received spans at any time since before the attempt, and that do not share them
-    /// with this server. Called before absence is concluded; empty if no other server can have received any. On [`LeaseLost`]
-    /// nothing is concluded.
-    fn other_servers(&self) -> impl Future<Output = Result<Vec<String>, LeaseLost>> + Send {
+    /// Returns the names of the servers that may have received spans of the trace at any time since before the attempt, and that do
+    /// not share them with this server. Called before absence is concluded; empty if no other server can have received any. On
+    /// [`LeaseLost`] nothing is concluded.
+    fn other_servers(
+        &self,
+        _trace: TraceId,
+    ) -> impl Future<Output = Result<Vec<String>, LeaseLost>> + Send {
         async { Ok(Vec::new()) }
     }
 

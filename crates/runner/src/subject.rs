@@ -85,7 +85,7 @@ impl Subject {
         if settlement.unsettled.contains(&NotWaited) {
             return Ok(());
         }
-        let others = if is_pushed { ports.other_servers().await? } else { Vec::new() };
+        let others = if is_pushed { ports.other_servers(trace.id()).await? } else { Vec::new() };
         if !others.is_empty() {
             add(settlement, OtherServers(others));
         }

@@ -118,7 +118,7 @@ impl Ports for World {
         self.refused
     }
 
-    async fn other_servers(&self) -> Result<Vec<String>, LeaseLost> {
+    async fn other_servers(&self, _trace: TraceId) -> Result<Vec<String>, LeaseLost> {
         self.others.clone()
     }
 

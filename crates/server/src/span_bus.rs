@@ -6,7 +6,7 @@ use bus::{
     Batch, Bus, Channel, Doubt, Hints, Local, Nats, NatsError, NatsMember, PeerRequests,
     PublishError, SealKeys, Signal, Subject, Subscription,
 };
-use model::{BusSlot, Key, Project, Timestamp, World};
+use model::{BusSlot, Key, Project, Timestamp, TraceId, World};
 use ring::digest::{Context, SHA256};
 use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
@@ -76,11 +76,31 @@ impl SpanBus {
         }
     }
 
-    /// Returns what identifies the bus over which this server shares all that it knows; none while it shares nothing.
+    /// Returns what identifies the bus that servers share, as it was last seen; none if they share none.
     pub(crate) fn identity(&self) -> Option<String> {
         match self {
             Self::Local(_) => None,
             Self::Shared(nats) => nats.identity(),
+        }
+    }
+
+    /// Returns what identifies the bus over which this server has shared all that it knows; none while something waits.
+    pub(crate) fn shared_identity(&self) -> Option<String> {
+        match self {
+            Self::Local(_) => None,
+            Self::Shared(nats) => nats.identity().filter(|_| nats.has_shared_all()),
+        }
+    }
+
+    /// Returns the bus, and for how long this server has shared all that it knows of a trace over it; none while something waits.
+    pub(crate) fn shared_for(
+        &self,
+        trace: TraceId,
+        project: &Project,
+    ) -> Option<(String, Duration)> {
+        match self {
+            Self::Local(_) => None,
+            Self::Shared(nats) => nats.identity().zip(nats.shared_for(trace, project)),
         }
     }
 

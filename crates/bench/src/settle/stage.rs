@@ -228,7 +228,7 @@ impl Ports for SettleStage<'_, '_> {
         self.script.travel.refused_at.zip(now).is_some_and(|(at, now)| at <= now)
     }
 
-    async fn other_servers(&self) -> Result<Vec<String>, LeaseLost> {
+    async fn other_servers(&self, _trace: TraceId) -> Result<Vec<String>, LeaseLost> {
         let has_one = self.script.system.troubles.has_second_receiver;
         Ok(has_one.then(|| "other:4317".to_owned()).into_iter().collect())
     }

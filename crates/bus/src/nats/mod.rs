@@ -14,6 +14,7 @@ mod publish;
 mod reader;
 mod requests;
 mod shares;
+mod sharing;
 mod simulation;
 mod usage;
 mod wire;
@@ -29,7 +30,7 @@ use std::{
 };
 
 use async_nats::ConnectOptions;
-use model::{BusSlot, Fault, Faulty, Project, Secret, Timestamp};
+use model::{BusSlot, Fault, Faulty, Project, Secret, Timestamp, TraceId};
 use thiserror::Error;
 use tokio::{
     sync::oneshot,
@@ -48,6 +49,8 @@ use publish::Publisher;
 use reader::{Scope, StreamReader};
 pub use requests::{PeerRequest, PeerRequests};
 use shares::StreamShares;
+pub use sharing::HELD_MAX;
+use sharing::SharingLog;
 pub use simulation::{PlantedFault, PlayCounts, play};
 pub(crate) use wire::read_projects;
 pub use wire::{MESSAGE_VERSION, STREAM_SLOTS};
@@ -175,7 +178,7 @@ struct Membership {
 }
 
 /// The traces of other processes that this one reads.
-type ResumedTraces = std::collections::HashMap<model::TraceId, (StreamReader, AbortHandle)>;
+type ResumedTraces = std::collections::HashMap<TraceId, (StreamReader, AbortHandle)>;
 
 impl Nats {
     /// Creates a bus that refuses all spans until the process takes part.
@@ -217,6 +220,7 @@ impl Nats {
             spans: spans.clone(),
             sealer: Mutex::new(keys.sealer()),
             outbox: Outbox::default(),
+            sharing: SharingLog::new(),
             shares: StreamShares::new(&self.options.stream),
             began: Instant::now(),
         });
@@ -243,13 +247,28 @@ impl Nats {
             self.membership.set(Membership { publisher, keys, own, answers, slot, resumed, tasks });
     }
 
-    /// Returns what identifies the NATS over which this process shares all that it knows; none while it cannot.
+    /// Returns what identifies the NATS of this process, as it was last seen.
     pub fn identity(&self) -> Option<String> {
-        let is_shared = self
-            .membership
-            .get()
-            .is_none_or(|it| it.is_delivered() && it.publisher.outbox.is_current());
-        self.connection.get().filter(|_| is_shared)?.known_identity()
+        self.connection.get()?.known_identity()
+    }
+
+    /// Whether all that this process knows is stored, or was on its way for less than a moment: also while NATS is away, as long as
+    /// nothing came.
+    pub fn has_shared_all(&self) -> bool {
+        let publisher = self.membership.get().map(|it| &it.publisher);
+        publisher.is_none_or(|it| it.sharing.is_current() && it.outbox.is_current())
+    }
+
+    /// Returns for how long all is stored that this process knows of the trace of a channel, for a run of this project; none while
+    /// something waits, and before the process takes part.
+    pub fn shared_for(&self, trace: TraceId, project: &Project) -> Option<Duration> {
+        let Publisher { sharing, outbox, .. } = &*self.membership.get()?.publisher;
+        // A loss goes from the log to the outbox and back: whatever moves meanwhile is seen at one of them.
+        sharing.shared_since(trace, project)?;
+        if outbox.concerns(trace, project) {
+            return None;
+        }
+        sharing.shared_since(trace, project).map(|since| since.elapsed())
     }
 
     /// Sets the version of the messages that this process writes: one that all processes on the bus read.

@@ -9,9 +9,10 @@ use std::{
     time::Duration,
 };
 
-use model::Project;
+use model::{Project, TraceId};
 use tokio::{sync::Notify, time::Instant};
 
+use super::sharing::LateShare;
 use crate::{Channel, Signal};
 
 /// The upper bound of notices about traces. Beyond it, batches are refused before they are sent, and records are not counted.
@@ -102,11 +103,24 @@ impl Outbox {
         }
     }
 
-    /// Whether no notice has waited for long.
+    /// Whether no loss waits, and nothing else has waited for long: there may be a flood of it.
     pub(super) fn is_current(&self) -> bool {
         let unsent = self.unsent();
         let oldest = unsent.queue.first_key_value();
         oldest.is_none_or(|(_, (_, added_at))| added_at.elapsed() < LATE)
+            && !unsent.queue.values().any(|(notice, _)| matches!(notice, Notice::Loss(_)))
+    }
+
+    /// Whether a notice waits that lets a run doubt its trace.
+    pub(super) fn concerns(&self, trace: TraceId, project: &Project) -> bool {
+        let is_of = |(notice, _): &(Notice, Instant)| match notice {
+            Notice::Loss(channel) => channel.trace == trace,
+            Notice::Unread(Signal::Spans, projects, _) => {
+                projects.as_ref().is_none_or(|projects| projects.contains(project))
+            }
+            Notice::Unread(Signal::Logs, ..) | Notice::Log(..) => false,
+        };
+        self.unsent().queue.values().any(is_of)
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -153,6 +167,15 @@ impl Notice {
         }
     }
 
+    /// Returns what is late for readers when the notice is stored; none if it is no reason for a doubt.
+    pub(super) fn late_share(&self) -> Option<LateShare> {
+        match self {
+            Self::Loss(channel) => Some(LateShare::Trace(channel.trace)),
+            Self::Unread(Signal::Spans, projects, _) => Some(LateShare::Projects(projects.clone())),
+            Self::Unread(Signal::Logs, ..) | Self::Log(..) => None,
+        }
+    }
+
     fn has_trace(&self) -> bool {
         matches!(self, Self::Loss(_) | Self::Log(..))
     }
@@ -171,7 +194,7 @@ impl Notice {
 mod tests {
     use std::time::Duration;
 
-    use model::{BusSlot, TraceId};
+    use model::{BusSlot, Project, TraceId};
     use tokio::time::{advance, timeout};
 
     use super::{LATE, Notice, Outbox};
@@ -216,6 +239,10 @@ mod tests {
         let outbox = Outbox::default();
         outbox.add(Notice::Unread(Signal::Spans, None, 1));
         outbox.add(Notice::Loss(channel(1)));
+        assert!(!outbox.is_current(), "a loss waits");
+        let (project, other) = (Project::default(), channel(2).trace);
+        assert!(outbox.concerns(channel(1).trace, &project));
+        assert!(outbox.concerns(other, &project), "the unreadable export may have had its spans");
         let mut sent = std::pin::pin!(outbox.sent());
         for _ in 0..2 {
             assert!(timeout(Duration::ZERO, &mut sent).await.is_err(), "two have to be stored");

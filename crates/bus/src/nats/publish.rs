@@ -15,6 +15,7 @@ use super::{
     connection::{Connection, StoreError},
     outbox::{Notice, Outbox},
     shares::{MESSAGE_BYTES, StreamShares},
+    sharing::{HeldNumber, SharingLog},
     wire::{self, CHUNK_BYTES, Chunk, Head, StreamNumber},
 };
 use crate::{
@@ -39,6 +40,7 @@ pub(super) struct Publisher {
     pub(super) spans: Spans,
     pub(super) sealer: Mutex<Sealer>,
     pub(super) outbox: Outbox,
+    pub(super) sharing: SharingLog,
     pub(super) shares: StreamShares,
     /// When the process began to take part: shares count times from there.
     pub(super) began: Instant,
@@ -58,6 +60,7 @@ struct LossGuard<'a> {
     publisher: &'a Publisher,
     now: Timestamp,
     messages: Vec<UnsentMessage>,
+    held: HeldNumber,
 }
 
 impl Publisher {
@@ -83,7 +86,9 @@ impl Publisher {
                 None => self.lose(now, batch.channel),
             }
         }
-        let mut unstored = LossGuard { publisher: self, now, messages };
+        let traces = batches.iter().map(|batch| batch.channel.trace).collect();
+        let held = self.sharing.hold(traces);
+        let mut unstored = LossGuard { publisher: self, now, messages, held };
         self.lose_stored(now, exceeding).await?;
         let began = Instant::now();
         while !unstored.messages.is_empty() {
@@ -216,7 +221,12 @@ impl Publisher {
         loop {
             let (number, notice) = self.outbox.next().await;
             match self.send_notice(&notice).await {
-                Ok(()) => self.outbox.remove(number),
+                Ok(()) => {
+                    if let Some(late) = notice.late_share() {
+                        self.sharing.note(late);
+                    }
+                    self.outbox.remove(number);
+                }
                 Err(_) => sleep(PAUSE).await,
             }
         }
@@ -282,5 +292,6 @@ impl Drop for LossGuard<'_> {
         for channel in channels {
             self.publisher.lose(self.now, channel);
         }
+        self.publisher.sharing.release(self.held);
     }
 }

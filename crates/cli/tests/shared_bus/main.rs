@@ -2,6 +2,7 @@
 //! received them, and absence counts.
 
 mod external;
+mod interrupted;
 mod roles;
 
 use std::{path::Path, time::Duration};

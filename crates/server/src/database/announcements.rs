@@ -26,6 +26,8 @@ pub(crate) enum PeerMessage {
     Announce(TraceMessage),
     /// Whether the server has known of the trace since before it accepted spans.
     Check(TraceMessage),
+    /// Whether the server has shared all spans of the trace that it received.
+    Sharing(TraceMessage),
     /// What its receiver has seen of senders that reach a project.
     Seen {
         /// The project.
@@ -50,7 +52,7 @@ pub(crate) struct InterestAnswer {
 }
 
 impl TraceMessage {
-    fn of(awaited: &AwaitedTrace) -> Self {
+    pub(super) fn of(awaited: &AwaitedTrace) -> Self {
         let AwaitedTrace { project, trace, slot } = awaited;
         let slot = slot.unwrap_or_default().0;
         Self { project: project.clone(), trace: trace.to_string(), slot }

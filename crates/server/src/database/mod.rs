@@ -8,6 +8,7 @@ pub(crate) mod peers;
 pub(crate) mod provision;
 pub(crate) mod receiver_reports;
 mod refusals;
+pub(crate) mod sharing;
 
 use db::{Connect, Db, DbError, SecretKeys};
 use model::World;

@@ -11,17 +11,17 @@
 //! Deliberately absent: the handling of a run that concludes nothing, which is in the runner; and any clock but the
 //! database's for what two servers have to agree on. Durations are measured with the server's own clock.
 
+mod others;
+
 use std::{
-    collections::{BTreeSet, HashSet},
     net::SocketAddr,
     sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError},
     time::Duration,
 };
 
 use bus::{MESSAGE_VERSION, STREAM_SLOTS};
-use db::{AwaitedTrace, BusMember, Db, DbError, Entry, NewServer, OtherServer};
-use drivers::receiver::ReceiverSnapshot;
-use model::{BusSlot, Key, Progress, Project, World};
+use db::{BusMember, Db, DbError, Entry, NewServer};
+use model::{BusSlot, Key, Progress, World};
 use ring::digest;
 use tokio::{
     task::JoinSet,
@@ -31,12 +31,14 @@ use tokio::{
 use crate::{
     config::ServerRoles,
     database::{
-        announcements::{self, PeerMessage, ProcessId},
+        announcements::ProcessId,
         identity::{Identity, hex},
-        receiver_reports, refusals,
+        refusals,
     },
     span_bus::SpanBus,
 };
+use others::PeerRows;
+pub(crate) use others::{Announcement, RunTimes};
 
 /// The interval at which a server renews its row.
 const HEARTBEAT: Duration = Duration::from_secs(5);
@@ -48,15 +50,6 @@ const MARGIN: Duration = Duration::from_secs(1);
 const TRY_MAX: Duration = Duration::from_secs(2);
 /// How long to wait before a failed heartbeat is retried.
 const RETRY: Duration = Duration::from_millis(500);
-/// The maximum number of other servers that are reported.
-const OTHERS_MAX: u32 = 16;
-/// How long a server has shared everything over the same bus, if its row is left out, at the least: many times what a proof takes.
-const SHARED_MIN: Duration = Duration::from_secs(60);
-/// The maximum number of servers on one bus that are read for a trace with an external id: as many as there are slots.
-const BUS_SERVERS_MAX: u32 = 65_536;
-/// How far the database's clock and our own may diverge over the time of a run: a second, and a hundredth of the time.
-const SLACK: Duration = Duration::from_secs(1);
-const SLACK_PART: u32 = 100;
 /// The number of bytes of a key's hash in its fingerprint.
 const FINGERPRINT_BYTES: usize = 8;
 
@@ -95,25 +88,6 @@ struct OwnRow {
     counted_until: Option<Instant>,
     /// Why the row could not be written again.
     conflict: Option<String>,
-}
-
-/// The rows of the others, read after `began`.
-#[derive(Clone, Debug)]
-struct PeerRows {
-    began: Instant,
-    /// The bus of this server at that time.
-    bus: Option<String>,
-    /// The time for which servers that are left out have shared everything over it.
-    shared_min: Duration,
-    others: Arc<[OtherServer]>,
-}
-
-/// A trace with an external id that was announced to all servers on the bus.
-#[derive(Debug)]
-pub(crate) struct Announcement {
-    awaited: AwaitedTrace,
-    /// The servers that confirmed it.
-    confirmed: HashSet<ProcessId>,
 }
 
 impl Peers {
@@ -187,7 +161,7 @@ impl Peers {
     ) -> Result<Result<Option<BusSlot>, String>, DbError> {
         let began = Instant::now();
         let mut shared = self.0.shared.lock().await;
-        let bus = self.0.bus.0.identity();
+        let bus = self.0.bus.0.shared_identity();
         if let Some(member) = &mut row.bus {
             member.bus.clone_from(&bus);
         }
@@ -261,7 +235,7 @@ impl Peers {
     async fn beat(&self, db: &Db, row: &NewServer) -> Result<(), DbError> {
         let began = Instant::now();
         let mut shared = self.0.shared.lock().await;
-        let bus = self.0.bus.0.identity();
+        let bus = self.0.bus.0.shared_identity();
         if db.heartbeat(row.id, row.process, bus.as_deref(), COUNTS_FOR).await? {
             *shared = bus;
             self.place().counted_until = Some(began + COUNTS_FOR - MARGIN);
@@ -309,96 +283,6 @@ impl Peers {
         }
     }
 
-    /// Reads the names of the other servers that may have received spans since a moment, and that have not shared them with this one
-    /// without a pause since a proof `began`; the read begins after the call.
-    ///
-    /// A server that shared nothing meanwhile has refused spans, and its notice may have come behind the marker of the proof.
-    pub(crate) async fn others(
-        &self,
-        db: &Db,
-        (since, began): (Instant, Instant),
-    ) -> Result<Vec<String>, DbError> {
-        let PeerRows { others, bus, .. } = self.read(db, Instant::now(), reach(began)).await?;
-        let reach = reach(began);
-        let is_shared = |it: &OtherServer| bus.is_some() && it.bus == bus && it.shared_for > reach;
-        Ok(names(were_there(&others, since).filter(|other| !is_shared(other))))
-    }
-
-    /// Does the same for a trace with an external id: of the servers on this bus only those share its spans that confirmed it when
-    /// it was announced, or that have known it from their start.
-    pub(crate) async fn others_of(
-        &self,
-        db: &Db,
-        (since, began): (Instant, Instant),
-        announcement: &Announcement,
-    ) -> Result<Vec<String>, DbError> {
-        let others = db.other_servers(self.0.process, None, BUS_SERVERS_MAX).await?;
-        let own = self.0.bus.0.identity();
-        let reach = reach(began);
-        let is_shared = |it: &OtherServer| own.is_some() && it.bus == own && it.shared_for > reach;
-        let is_confirmed = |other: &OtherServer| announcement.confirmed.contains(&other.process);
-        let others: Vec<_> = were_there(&others, since)
-            .filter(|other| !is_shared(other) || !is_confirmed(other))
-            .collect();
-        let unknown = others.iter().filter(|other| is_shared(other));
-        let unknown = unknown.map(|other| other.process).collect();
-        let known = announcements::check(&self.0.bus.0, &announcement.awaited, unknown).await;
-        Ok(names(others.into_iter().filter(|other| !known.contains(&other.process))))
-    }
-
-    /// Announces a trace with an external id to the servers on this bus.
-    pub(crate) async fn announce(
-        &self,
-        db: &Db,
-        awaited: AwaitedTrace,
-    ) -> Result<Announcement, DbError> {
-        let others = db.other_servers(self.0.process, None, BUS_SERVERS_MAX).await?;
-        let own = self.0.bus.0.identity();
-        let on_bus = others
-            .iter()
-            .filter(|other| other.gone_for.is_zero() && own.is_some() && other.bus == own);
-        let to = on_bus.map(|other| other.process).collect();
-        let confirmed = announcements::announce(&self.0.bus.0, &awaited, to).await;
-        Ok(Announcement { awaited, confirmed })
-    }
-
-    /// Adds what the receivers of all servers on this bus have seen to what this server has.
-    pub(crate) async fn seen(
-        &self,
-        db: &Db,
-        project: &Project,
-        own: ReceiverSnapshot,
-    ) -> ReceiverSnapshot {
-        let (bus, _) = &self.0.bus;
-        if !bus.is_shared() {
-            return own;
-        }
-        let others = self.ingests(db).await;
-        let message = PeerMessage::Seen { project: project.clone() };
-        let message = serde_json::to_vec(&message).unwrap_or_default();
-        let is_enough = |answers: &[Vec<u8>]| receiver_reports::have_answered(answers, others);
-        let answers = bus.gather(&message, receiver_reports::ANSWER_MAX, is_enough).await;
-        let is_own_one = self.0.roles.ingest;
-        receiver_reports::merged(own, &answers, (others + usize::from(is_own_one), is_own_one))
-    }
-
-    /// Returns the number of other servers on this bus that receive spans, as it was some seconds ago.
-    async fn ingests(&self, db: &Db) -> usize {
-        let mut ingests = self.0.ingests.lock().await;
-        if let Some((at, number)) = *ingests
-            && at.elapsed() < HEARTBEAT
-        {
-            return number;
-        }
-        let own = self.0.bus.0.identity();
-        let others = db.other_servers(self.0.process, None, BUS_SERVERS_MAX).await;
-        let others = others.unwrap_or_default();
-        let are_there = others.iter().filter(|it| it.gone_for.is_zero() && it.bus == own);
-        let number = are_there.count();
-        *ingests = Some((Instant::now(), number));
-        number
-    }
-
     /// Whether this server receives spans.
     pub(crate) fn receives(&self) -> bool {
         self.0.roles.ingest
@@ -407,21 +291,6 @@ impl Peers {
     /// Returns the identity of this process.
     pub(crate) fn process(&self) -> ProcessId {
         self.0.process
-    }
-
-    /// Returns rows that were read after `asked`. Callers that wait for a read in progress share the next one.
-    /// Leaves out servers that have shared everything for twice the time.
-    async fn read(&self, db: &Db, asked: Instant, time: Duration) -> Result<PeerRows, DbError> {
-        let mut read = self.0.read.lock().await;
-        let shared_min = (2 * time).max(SHARED_MIN);
-        let is_enough = |known: &&PeerRows| known.began > asked && known.shared_min >= 2 * time;
-        if let Some(known) = read.as_ref().filter(is_enough) {
-            return Ok(known.clone());
-        }
-        let (began, bus) = (Instant::now(), self.0.bus.0.identity());
-        let apart_from = bus.as_deref().map(|bus| (bus, shared_min));
-        let others = db.other_servers(self.0.process, apart_from, OTHERS_MAX).await?.into();
-        Ok(read.insert(PeerRows { began, bus, shared_min, others }).clone())
     }
 
     /// Records that this server may know of spans that it cannot share now, before a sender learns that they are refused.
@@ -471,24 +340,6 @@ impl Peers {
     fn place(&self) -> MutexGuard<'_, OwnRow> {
         self.0.place.lock().unwrap_or_else(PoisonError::into_inner)
     }
-}
-
-/// Returns the servers that may have received spans since a moment.
-fn were_there(others: &[OtherServer], since: Instant) -> impl Iterator<Item = &OtherServer> {
-    // Measured after the rows were read, so that the duration of that is on the safe side.
-    let reach = reach(since);
-    others.iter().filter(move |other| other.gone_for <= reach)
-}
-
-/// Returns the time since a moment, by the clock of the database.
-fn reach(since: Instant) -> Duration {
-    let elapsed = since.elapsed();
-    elapsed + elapsed / SLACK_PART + SLACK
-}
-
-/// Returns the names of servers. Of a server that was started again there are two rows.
-fn names<'a>(others: impl Iterator<Item = &'a OtherServer>) -> Vec<String> {
-    others.map(|other| other.name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
 
 /// Returns the fingerprint of a key, which reveals nothing of it: the first digits of its SHA-256.

@@ -13,6 +13,7 @@ use crate::{
         announcements::{InterestAnswer, PeerMessage},
         peers::Peers,
         receiver_reports::ReceiverReport,
+        sharing,
     },
     span_bus::SpanBus,
 };
@@ -35,7 +36,7 @@ pub(crate) async fn answer(
         };
         loop {
             let request = requests.next().await;
-            if let Some(answer) = answer_to(&request, &interests, (&peers, &stats)) {
+            if let Some(answer) = answer_to(&request, &interests, (&peers, &bus, &stats)) {
                 request.answer(&answer).await;
             }
         }
@@ -50,11 +51,14 @@ pub(crate) async fn answer(
 fn answer_to(
     request: &PeerRequest,
     interests: &Interests,
-    (peers, stats): (&Peers, &ReceiverStats),
+    (peers, bus, stats): (&Peers, &SpanBus, &ReceiverStats),
 ) -> Option<Vec<u8>> {
     let is_known = match serde_json::from_slice(&request.body).ok()? {
         PeerMessage::Announce(trace) => interests.announced(trace.awaited()?),
         PeerMessage::Check(trace) => interests.is_known_from_start(&trace.awaited()?),
+        PeerMessage::Sharing(trace) => {
+            return sharing::answer(bus, peers.process(), &trace.awaited()?);
+        }
         PeerMessage::Seen { project } => {
             let report = ReceiverReport::new(peers.process(), &stats.seen(&project));
             return serde_json::to_vec(&report).ok().filter(|_| peers.receives());

@@ -9,13 +9,14 @@ pub(crate) mod error;
 pub(crate) mod interests;
 mod journal_key;
 
-use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};
+use std::{fs, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc};
 
-use bus::{Bus, Channel, Local, Nats, PublishError, Signal};
+use bus::{Bus, Channel, HELD_MAX, Local, Nats, PublishError, Signal};
 use db::Db;
 use drivers::receiver::{self, Gate, Sender, Sink, SinkError, Tls};
 use model::{KeyRing, Project, TraceId, World};
 use otlp::Batch;
+use tokio::time::timeout;
 
 use crate::{
     config::{self, Config, OtlpTls},
@@ -166,6 +167,13 @@ fn read_tls(files: &OtlpTls) -> Result<Tls, IngestError> {
 }
 
 impl Ingest {
+    /// Records that other servers cannot take the absence of spans for granted that this server has.
+    async fn stop_sharing(&self) {
+        if let Some(db) = &self.db {
+            self.peers.stop_sharing(db).await;
+        }
+    }
+
     /// Refuses spans while other servers may not know that this server accepts them, except for runs that this server has
     /// subscribed to from their beginning: no other server draws conclusions about these.
     fn refuse_uncounted(&self, batches: &[bus::Batch]) -> Result<(), SinkError> {
@@ -261,12 +269,15 @@ impl Sink for Ingest {
         if !self.bus.is_shared() && !self.peers.is_counted() {
             self.refuse_uncounted(&batches)?;
         }
-        let published = self.bus.publish(self.world.now(), batches).await;
-        // The notice about the loss may come behind the marker of a run that is judged now.
-        if let (Err(PublishError::Away { .. } | PublishError::Full { .. }), Some(db)) =
-            (&published, &self.db)
-        {
-            self.peers.stop_sharing(db).await;
+        let mut publishing = pin!(self.bus.publish(self.world.now(), batches));
+        let published = match timeout(HELD_MAX, &mut publishing).await {
+            Ok(published) => published,
+            // They may be stored behind the marker of a run that is judged now.
+            Err(_) => tokio::join!(publishing, self.stop_sharing()).0,
+        };
+        // The same is true of the notice about their loss.
+        if let Err(PublishError::Away { .. } | PublishError::Full { .. }) = published {
+            self.stop_sharing().await;
         }
         published.map_err(|refused| match refused {
             PublishError::Full { .. } => SinkError::Full(refused.to_string()),

@@ -31,7 +31,7 @@ use super::{
     state::Worker,
 };
 use crate::{
-    database::peers::Announcement,
+    database::peers::{Announcement, RunTimes},
     ingest::interests::{Interest, channel},
     plant::{Plant, is_planted},
     span_bus::SpanBus,
@@ -359,15 +359,17 @@ impl Ports for WorkerPorts<'_> {
         unread > self.unread_before || doubt.is_some_and(|doubt| doubt.is_loss())
     }
 
-    async fn other_servers(&self) -> Result<Vec<String>, LeaseLost> {
+    async fn other_servers(&self, trace: TraceId) -> Result<Vec<String>, LeaseLost> {
         let Worker { db, peers, .. } = self.worker;
+        let Channel { slot, trace } = self.channel(trace);
+        let trace = AwaitedTrace { project: self.project.clone(), trace, slot: Some(slot) };
         loop {
             // Many runs share one query, which is in no run's trace.
             let proved = *self.proved.lock().unwrap_or_else(PoisonError::into_inner);
-            let times = (self.since, proved.unwrap_or(self.since));
+            let run = RunTimes { since: self.since, proved: proved.unwrap_or(self.since) };
             let others = match self.announcement.get() {
-                None => peers.others(db, times).await,
-                Some(announcement) => peers.others_of(db, times, announcement).await,
+                None => peers.others(db, run, &trace).await,
+                Some(announcement) => peers.others_of(db, run, (&trace, announcement)).await,
             };
             match others {
                 Err(error) if error.fault().is_transient() => sleep(RETRY).await,
