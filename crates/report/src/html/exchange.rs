@@ -1,0 +1,177 @@
+//! The trigger of a run: its response, as the run recorded it.
+//!
+//! Deliberately absent: the search for secrets, which were masked before, and what was recorded nowhere.
+
+use model::{Answer, Body, Exit, NoAnswer, Outcome};
+
+use crate::{
+    points::{NAME_CHARS_MAX, PROSE_CHARS_MAX},
+    text::{block, duration, markup, shown, status_words},
+};
+
+/// The upper bound for a body that is shown, in characters.
+const BODY_CHARS_MAX: usize = 8_000;
+/// The upper bound for headers that are shown.
+const HEADERS_MAX: usize = 64;
+/// The upper bound for the value of a header, in characters.
+const HEADER_CHARS_MAX: usize = 400;
+/// The upper bound for a body that is laid out by its JSON structure, in bytes.
+const JSON_BYTES_MAX: usize = 64 << 10;
+/// The upper bound for the indentation of JSON, in levels.
+const JSON_LEVELS_MAX: usize = 12;
+
+/// Returns the section of the trigger; empty if nothing is recorded of it.
+pub(super) fn exchange(outcome: &Outcome) -> String {
+    let Some(answer) = &outcome.answer else { return String::new() };
+    format!(
+        "<section class=\"exchange\">\n<h3>Trigger</h3>\n<div class=\"sides\">\n{}</div>\n</section>\n",
+        side("Response", &response(answer)),
+    )
+}
+
+fn side(title: &str, content: &str) -> String {
+    format!("<div class=\"side\">\n<h4>{title}</h4>\n{content}</div>\n")
+}
+
+fn response(answer: &Answer) -> String {
+    match answer {
+        Answer::Response(response) => {
+            let status = status(answer, "");
+            let body = body("Body of the response", &response.body, response.body.len() as u64);
+            format!("{status}{}{body}", pairs(&response.headers, "header"))
+        }
+        Answer::Reply(reply) => {
+            let protocol = shown(&reply.protocol, NAME_CHARS_MAX);
+            let status = status(answer, &format!(" by {protocol}"));
+            let body = body("Message of the response", &reply.body, reply.body.len() as u64);
+            format!("{status}{}{body}", pairs(&reply.headers, "header"))
+        }
+        Answer::Exit(exit) => exited(answer, exit),
+        Answer::NotFired => {
+            "<p class=\"note\">Nothing was fired: the run judges a trace that another program created.</p>\n"
+                .to_owned()
+        }
+        Answer::NoAnswer(NoAnswer { kind, message }) => format!(
+            "<p><b>no response</b> ({})</p>\n<p>{}</p>\n",
+            kind.as_str(),
+            markup(&shown(message, PROSE_CHARS_MAX))
+        ),
+    }
+}
+
+/// Returns the line with the status. An error is one by the rules of the protocol: a status of HTTP never is.
+fn status(answer: &Answer, suffix: &str) -> String {
+    let Some(status) = answer.status() else { return String::new() };
+    let what = if status.is_program { "exit code" } else { "status" };
+    let error = match answer.is_failure() {
+        true => " <b class=\"badge failed\">! error</b>",
+        false => "",
+    };
+    format!(
+        "<p>{what} <b>{}</b> in {}{}{error}</p>\n",
+        markup(&shown(&status_words(&status), NAME_CHARS_MAX)),
+        duration(status.duration_ns),
+        markup(suffix),
+    )
+}
+
+fn exited(answer: &Answer, exit: &Exit) -> String {
+    let stderr = Body::Text(exit.stderr.as_str().into());
+    format!(
+        "{}{}{}",
+        status(answer, ""),
+        body("Standard output", &exit.stdout, exit.stdout.len() as u64),
+        body("Standard error", &stderr, stderr.len() as u64),
+    )
+}
+
+/// Returns names with their values; a note counts those beyond the upper bound.
+fn pairs(pairs: &[(String, String)], what: &str) -> String {
+    if pairs.is_empty() {
+        return format!("<p class=\"note\">no {what}s</p>\n");
+    }
+    let listed = pairs.iter().take(HEADERS_MAX).map(|(name, value)| {
+        format!(
+            "<div><dt>{}</dt><dd>{}</dd></div>\n",
+            markup(&shown(name, NAME_CHARS_MAX)),
+            markup(&shown(value, HEADER_CHARS_MAX))
+        )
+    });
+    let more = match pairs.len().saturating_sub(HEADERS_MAX) {
+        0 => String::new(),
+        more => format!("<p class=\"note\">{more} more {what}s are not shown.</p>\n"),
+    };
+    format!("<dl class=\"headers\">\n{}</dl>\n{more}", listed.collect::<String>())
+}
+
+/// Returns a body up to the upper bound, with a mark where it is cut. `bytes` is the size of the complete body.
+fn body(title: &str, body: &Body, bytes: u64) -> String {
+    let heading = format!("<h5>{title}</h5>\n");
+    let text = match body {
+        _ if body.is_empty() => return format!("{heading}<p class=\"note\">empty</p>\n"),
+        Body::Bytes(_) => {
+            return format!("{heading}<p class=\"note\">{bytes} bytes that are no text</p>\n");
+        }
+        Body::Text(text) => laid_out(text),
+    };
+    let (text, is_cut) = block(&text, BODY_CHARS_MAX);
+    let cut = match is_cut || bytes > body.len() as u64 {
+        true => format!(
+            "<p class=\"cut\">✂ Cut here: the page shows up to {BODY_CHARS_MAX} characters of a body, and this one has \
+             {bytes} bytes.</p>\n"
+        ),
+        false => String::new(),
+    };
+    format!(
+        "{heading}<pre tabindex=\"0\" role=\"group\" aria-label=\"{title}\">{}</pre>\n{cut}",
+        markup(&text)
+    )
+}
+
+/// Returns JSON with a line for each value, in its own order and with its own numbers; any other text as it is.
+fn laid_out(text: &str) -> String {
+    let is_json = text.len() <= JSON_BYTES_MAX
+        && text.trim_start().starts_with(['{', '['])
+        && !text.trim().contains('\n')
+        && serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();
+    if !is_json {
+        return text.to_owned();
+    }
+    let mut lines = String::with_capacity(2 * text.len());
+    let (mut level, mut is_string, mut is_escaped) = (0_usize, false, false);
+    let mut last = ' ';
+    for c in text.chars() {
+        if is_string {
+            lines.push(c);
+            is_string = is_escaped || c != '"';
+            is_escaped = !is_escaped && c == '\\';
+            last = c;
+            continue;
+        }
+        match c {
+            ' ' | '\t' | '\r' | '\n' => continue,
+            '}' | ']' => {
+                level = level.saturating_sub(1);
+                if !matches!(last, '{' | '[') {
+                    new_line(&mut lines, level);
+                }
+            }
+            _ if matches!(last, '{' | '[' | ',') => new_line(&mut lines, level),
+            _ => {}
+        }
+        lines.push(c);
+        match c {
+            '{' | '[' => level += 1,
+            ':' => lines.push(' '),
+            '"' => is_string = true,
+            _ => {}
+        }
+        last = c;
+    }
+    lines
+}
+
+fn new_line(lines: &mut String, level: usize) {
+    lines.push('\n');
+    lines.push_str(&"  ".repeat(level.min(JSON_LEVELS_MAX)));
+}
