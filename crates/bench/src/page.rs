@@ -83,6 +83,7 @@ pub fn page(spans: usize) -> Result<String> {
         reasons: Vec::new(),
         diagnoses: Vec::new(),
         trace_id: Some(trace.id()),
+        request: None,
         answer: None,
         settlement: Some(settlement),
         overtaken: None,

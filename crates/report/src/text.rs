@@ -8,11 +8,14 @@ use model::TriggerStatus;
 /// The units of time, with their nanoseconds, the largest first.
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)];
 
+/// The upper bound for the name of a status, in characters.
+const STATUS_CHARS_MAX: usize = 100;
+
 /// Formats the status of a trigger, with its name if it has one.
 pub(crate) fn status_words(status: &TriggerStatus<'_>) -> String {
     match status.name {
         "" => status.code.to_string(),
-        name => format!("{} {}", status.code, harmless(name)),
+        name => format!("{} {}", status.code, shown(name, STATUS_CHARS_MAX)),
     }
 }
 

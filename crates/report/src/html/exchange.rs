@@ -1,8 +1,8 @@
-//! The trigger of a run: its response, as the run recorded it.
+//! The trigger of a run: its request and its response, as the run recorded them.
 //!
 //! Deliberately absent: the search for secrets, which were masked before, and what was recorded nowhere.
 
-use model::{Answer, Body, Exit, NoAnswer, Outcome};
+use model::{Answer, Body, Exit, NoAnswer, Outcome, RecordedRequest};
 
 use crate::{
     points::{NAME_CHARS_MAX, PROSE_CHARS_MAX},
@@ -11,10 +11,12 @@ use crate::{
 
 /// The upper bound for a body that is shown, in characters.
 const BODY_CHARS_MAX: usize = 8_000;
-/// The upper bound for headers that are shown.
-const HEADERS_MAX: usize = 64;
+/// The upper bound for all headers of a request or a response together, in characters.
+const HEADERS_CHARS_MAX: usize = 4_000;
 /// The upper bound for the value of a header, in characters.
 const HEADER_CHARS_MAX: usize = 400;
+/// The upper bound for a URL or a command, in characters.
+const TARGET_CHARS_MAX: usize = 2_000;
 /// The upper bound for a body that is laid out by its JSON structure, in bytes.
 const JSON_BYTES_MAX: usize = 64 << 10;
 /// The upper bound for the indentation of JSON, in levels.
@@ -22,10 +24,35 @@ const JSON_LEVELS_MAX: usize = 12;
 
 /// Returns the section of the trigger; empty if nothing is recorded of it.
 pub(super) fn exchange(outcome: &Outcome) -> String {
-    let Some(answer) = &outcome.answer else { return String::new() };
+    let request = outcome.request.as_ref().map(|it| side("Request", &request(it)));
+    let response = outcome.answer.as_ref().map(|it| side("Response", &response(it)));
+    if request.is_none() && response.is_none() {
+        return String::new();
+    }
+    let sides: String = request.into_iter().chain(response).collect();
     format!(
-        "<section class=\"exchange\">\n<h3>Trigger</h3>\n<div class=\"sides\">\n{}</div>\n</section>\n",
-        side("Response", &response(answer)),
+        "<section class=\"exchange\">\n<h3>Trigger</h3>\n<div class=\"sides\">\n{sides}</div>\n</section>\n"
+    )
+}
+
+fn request(request: &RecordedRequest) -> String {
+    let RecordedRequest { protocol, method, target, fields, more_fields, body: sent, body_bytes } =
+        request;
+    let protocol = match protocol.as_str() {
+        "http" => String::new(),
+        protocol => {
+            format!("<span class=\"note\">{}</span> ", markup(&shown(protocol, NAME_CHARS_MAX)))
+        }
+    };
+    let method = match method.as_str() {
+        "" => String::new(),
+        method => format!("<b>{}</b> ", markup(&shown(method, TARGET_CHARS_MAX))),
+    };
+    let target = markup(&shown(target, TARGET_CHARS_MAX));
+    let fields = pairs(fields, *more_fields, "header or field");
+    format!(
+        "<p>{protocol}{method}<code>{target}</code></p>\n{fields}{}",
+        body("Body of the request", sent, *body_bytes)
     )
 }
 
@@ -38,13 +65,13 @@ fn response(answer: &Answer) -> String {
         Answer::Response(response) => {
             let status = status(answer, "");
             let body = body("Body of the response", &response.body, response.body.len() as u64);
-            format!("{status}{}{body}", pairs(&response.headers, "header"))
+            format!("{status}{}{body}", pairs(&response.headers, 0, "header"))
         }
         Answer::Reply(reply) => {
             let protocol = shown(&reply.protocol, NAME_CHARS_MAX);
             let status = status(answer, &format!(" by {protocol}"));
             let body = body("Message of the response", &reply.body, reply.body.len() as u64);
-            format!("{status}{}{body}", pairs(&reply.headers, "header"))
+            format!("{status}{}{body}", pairs(&reply.headers, 0, "header"))
         }
         Answer::Exit(exit) => exited(answer, exit),
         Answer::NotFired => {
@@ -85,23 +112,30 @@ fn exited(answer: &Answer, exit: &Exit) -> String {
     )
 }
 
-/// Returns names with their values; a note counts those beyond the upper bound.
-fn pairs(pairs: &[(String, String)], what: &str) -> String {
+/// Returns names with their values; a note counts those that are not shown, and `unrecorded` ones.
+fn pairs(pairs: &[(String, String)], unrecorded: u64, what: &str) -> String {
     if pairs.is_empty() {
-        return format!("<p class=\"note\">no {what}s</p>\n");
+        return format!("<p class=\"note\">no {what}</p>\n");
     }
-    let listed = pairs.iter().take(HEADERS_MAX).map(|(name, value)| {
-        format!(
-            "<div><dt>{}</dt><dd>{}</dd></div>\n",
-            markup(&shown(name, NAME_CHARS_MAX)),
-            markup(&shown(value, HEADER_CHARS_MAX))
-        )
-    });
-    let more = match pairs.len().saturating_sub(HEADERS_MAX) {
+    let (mut listed, mut left, mut room) = (String::new(), unrecorded, HEADERS_CHARS_MAX);
+    for (name, value) in pairs {
+        let (name, value) = (shown(name, NAME_CHARS_MAX), shown(value, HEADER_CHARS_MAX));
+        let width = name.chars().count() + value.chars().count();
+        if width > room {
+            (left, room) = (left.saturating_add(1), 0);
+            continue;
+        }
+        room -= width;
+        let (name, value) = (markup(&name), markup(&value));
+        listed.push_str(&format!("<div><dt>{name}</dt><dd>{value}</dd></div>\n"));
+    }
+    let more = match left {
         0 => String::new(),
-        more => format!("<p class=\"note\">{more} more {what}s are not shown.</p>\n"),
+        left => format!(
+            "<p class=\"cut\">✂ {left} more not shown: the page shows up to {HEADERS_CHARS_MAX} characters.</p>\n"
+        ),
     };
-    format!("<dl class=\"headers\">\n{}</dl>\n{more}", listed.collect::<String>())
+    format!("<dl class=\"headers\">\n{listed}</dl>\n{more}")
 }
 
 /// Returns a body up to the upper bound, with a mark where it is cut. `bytes` is the size of the complete body.
