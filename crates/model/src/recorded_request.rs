@@ -37,8 +37,9 @@ pub struct RecordedRequest {
     pub more_fields: u64,
     /// The body, up to its upper bound.
     pub body: Body,
-    /// The number of bytes of the complete body.
-    pub body_bytes: u64,
+    /// The number of bytes of the body that are not recorded.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub more_body_bytes: u64,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -59,7 +60,7 @@ impl RecordedRequest {
 
     /// Cuts all texts at their upper bounds. A secret must be masked before, since a part of it is not found.
     pub fn cut(&mut self) {
-        let Self { protocol, method, target, fields, more_fields, body, body_bytes: _ } = self;
+        let Self { protocol, method, target, fields, more_fields, body, more_body_bytes } = self;
         *more_fields += fields.len().saturating_sub(FIELDS_MAX) as u64;
         fields.truncate(FIELDS_MAX);
         let pairs = fields.iter_mut().flat_map(|(name, value)| [name, value]);
@@ -69,13 +70,15 @@ impl RecordedRequest {
                 text.push('…');
             }
         }
-        if body.len() > BODY_BYTES_MAX {
+        let bytes = body.len();
+        if bytes > BODY_BYTES_MAX {
             *body = match body {
                 Body::Text(text) => {
                     Body::Text(text[..text.floor_char_boundary(BODY_BYTES_MAX)].into())
                 }
                 Body::Bytes(bytes) => Body::Bytes(bytes[..BODY_BYTES_MAX].into()),
             };
+            *more_body_bytes += (bytes - body.len()) as u64;
         }
     }
 }
@@ -94,8 +97,8 @@ fn of_http(http: &HttpRequest) -> RecordedRequest {
         target: without_user(&http.url),
         fields: headers.chain(auth).collect(),
         more_fields: 0,
-        body_bytes: http.body.len() as u64,
         body: http.body.clone(),
+        more_body_bytes: 0,
     }
 }
 
@@ -117,7 +120,7 @@ fn of_exec(exec: &ExecRequest) -> RecordedRequest {
         fields: folder.chain(env).collect(),
         more_fields: 0,
         body: Body::default(),
-        body_bytes: 0,
+        more_body_bytes: 0,
     }
 }
 
@@ -147,8 +150,8 @@ fn of_call(call: &CallRequest) -> RecordedRequest {
         target: without_user(call.text(call.peer).unwrap_or_default()),
         fields,
         more_fields: 0,
-        body_bytes: message.len() as u64,
         body: message,
+        more_body_bytes: 0,
     }
 }
 

@@ -148,7 +148,8 @@ impl Outcome {
 impl RecordedRequest {
     /// Returns all texts in it.
     pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
-        let Self { protocol, method, target, fields, more_fields: _, body, body_bytes: _ } = self;
+        let Self { protocol, method, target, fields, more_fields: _, body, more_body_bytes: _ } =
+            self;
         let fields = fields.iter_mut().flat_map(|(name, value)| [name, value]);
         let texts = [protocol, method, target].into_iter().chain(fields).map(TextMut::Text);
         texts.chain([TextMut::Body(body)]).collect()

@@ -36,8 +36,16 @@ pub(super) fn exchange(outcome: &Outcome) -> String {
 }
 
 fn request(request: &RecordedRequest) -> String {
-    let RecordedRequest { protocol, method, target, fields, more_fields, body: sent, body_bytes } =
-        request;
+    let RecordedRequest {
+        protocol,
+        method,
+        target,
+        fields,
+        more_fields,
+        body: sent,
+        more_body_bytes,
+    } = request;
+    let is_program = protocol == "exec";
     let protocol = match protocol.as_str() {
         "http" => String::new(),
         protocol => {
@@ -52,7 +60,11 @@ fn request(request: &RecordedRequest) -> String {
     let fields = pairs(fields, *more_fields, "header or field");
     format!(
         "<p>{protocol}{method}<code>{target}</code></p>\n{fields}{}",
-        body("Body of the request", sent, *body_bytes)
+        match (sent.is_empty(), is_program) {
+            (true, true) => String::new(),
+            (true, false) => "<p class=\"note\">no body</p>\n".to_owned(),
+            (false, _) => body("Body of the request", sent, *more_body_bytes),
+        }
     )
 }
 
@@ -64,13 +76,13 @@ fn response(answer: &Answer) -> String {
     match answer {
         Answer::Response(response) => {
             let status = status(answer, "");
-            let body = body("Body of the response", &response.body, response.body.len() as u64);
+            let body = body("Body of the response", &response.body, 0);
             format!("{status}{}{body}", pairs(&response.headers, 0, "header"))
         }
         Answer::Reply(reply) => {
             let protocol = shown(&reply.protocol, NAME_CHARS_MAX);
             let status = status(answer, &format!(" by {protocol}"));
-            let body = body("Message of the response", &reply.body, reply.body.len() as u64);
+            let body = body("Message of the response", &reply.body, 0);
             format!("{status}{}{body}", pairs(&reply.headers, 0, "header"))
         }
         Answer::Exit(exit) => exited(answer, exit),
@@ -107,8 +119,8 @@ fn exited(answer: &Answer, exit: &Exit) -> String {
     format!(
         "{}{}{}",
         status(answer, ""),
-        body("Standard output", &exit.stdout, exit.stdout.len() as u64),
-        body("Standard error", &stderr, stderr.len() as u64),
+        body("Standard output", &exit.stdout, 0),
+        body("Standard error", &stderr, 0),
     )
 }
 
@@ -132,15 +144,16 @@ fn pairs(pairs: &[(String, String)], unrecorded: u64, what: &str) -> String {
     let more = match left {
         0 => String::new(),
         left => format!(
-            "<p class=\"cut\">✂ {left} more not shown: the page shows up to {HEADERS_CHARS_MAX} characters.</p>\n"
+            "<p class=\"cut\">✂ {left} more not shown: the page shows up to {HEADERS_CHARS_MAX} characters of them.</p>\n"
         ),
     };
     format!("<dl class=\"headers\">\n{listed}</dl>\n{more}")
 }
 
-/// Returns a body up to the upper bound, with a mark where it is cut. `bytes` is the size of the complete body.
-fn body(title: &str, body: &Body, bytes: u64) -> String {
+/// Returns a body up to the upper bound, with a mark where it is cut. `unrecorded` bytes of it were cut before.
+fn body(title: &str, body: &Body, unrecorded: u64) -> String {
     let heading = format!("<h5>{title}</h5>\n");
+    let bytes = (body.len() as u64).saturating_add(unrecorded);
     let text = match body {
         _ if body.is_empty() => return format!("{heading}<p class=\"note\">empty</p>\n"),
         Body::Bytes(_) => {
@@ -149,7 +162,7 @@ fn body(title: &str, body: &Body, bytes: u64) -> String {
         Body::Text(text) => laid_out(text),
     };
     let (text, is_cut) = block(&text, BODY_CHARS_MAX);
-    let cut = match is_cut || bytes > body.len() as u64 {
+    let cut = match is_cut || unrecorded > 0 {
         true => format!(
             "<p class=\"cut\">✂ Cut here: the page shows up to {BODY_CHARS_MAX} characters of a body, and this one has \
              {bytes} bytes.</p>\n"

@@ -19,8 +19,8 @@ pub(super) fn cut() -> Outcome {
         target: "http://***@127.0.0.1:8080/orders?of=<me>&\u{202e}drow".to_owned(),
         fields: vec![pair("content-type", "application/json"), pair("Authorization", "***")],
         more_fields: 2,
-        body_bytes: body.len() as u64 + 1_000_000,
         body: Body::Text(body.into()),
+        more_body_bytes: 1_000_000,
     };
     let lines = "::error::a line\n\tof \u{1b}[2J</pre><script>text\u{200b}\r\n".repeat(400);
     let response =
@@ -37,7 +37,7 @@ pub(super) fn called() -> Outcome {
         fields: vec![pair("x-tenant", "blue"), pair("auth", "***")],
         more_fields: 0,
         body: Body::Text("{\"id\": 17, \"with\": {\"a\\\"b\": [1, 2.50, {}]}}".into()),
-        body_bytes: 44,
+        more_body_bytes: 0,
     };
     let reply = Reply {
         protocol: "grpc".to_owned(),
@@ -60,7 +60,7 @@ pub(super) fn started() -> Outcome {
         fields: vec![pair("working directory", "tests/shop"), pair("TOKEN", "***")],
         more_fields: 0,
         body: Body::default(),
-        body_bytes: 0,
+        more_body_bytes: 0,
     };
     let exit = Exit {
         code: 0,
