@@ -74,7 +74,7 @@ fn a_deep_trace_is_drawn_to_its_end() {
     let waterfall = Waterfall::of(&traces::deep(5_000), &outcome, &|text| text.into());
     let page = page(&outcome, waterfall);
     assert!(page.contains(r#""d":4999,"#), "the last one is the deepest");
-    assert!(page.contains("<span class=\"note\">5000 spans</span>"));
+    assert!(page.contains("<span class=\"note\">5,000 spans</span>"));
     assert!(page.len() < 2 << 20, "{}", page.len());
 }
 
@@ -96,7 +96,7 @@ fn of_a_long_trace_those_that_decided_stay() {
     let waterfall = Waterfall::of(&traces::long(spans), &outcome, &|text| text.into());
     let page = page(&outcome, waterfall);
     assert!(page.contains("\"leftOut\":500"), "the rest is counted");
-    assert!(page.contains("10000 of 10500 spans: the page shows up to 10000 spans of a trace"));
+    assert!(page.contains("10,000 of 10,500 spans: the page shows up to 10,000 spans of a trace"));
     assert!(page.contains(r#""id":"0101010101010101""#), "it decided, and stands at the very end");
     assert!(page.len() < 8 << 20, "{}", page.len());
 }

@@ -7,6 +7,7 @@ use model::{Answer, Body, Exit, NoAnswer, Outcome, RecordedRequest};
 use crate::{
     points::{NAME_CHARS_MAX, PROSE_CHARS_MAX},
     text::{block, duration, markup, shown, status_words},
+    totals::thousands,
 };
 
 /// The upper bound for a body that is shown, in characters.
@@ -144,7 +145,8 @@ fn pairs(pairs: &[(String, String)], unrecorded: u64, what: &str) -> String {
     let more = match left {
         0 => String::new(),
         left => format!(
-            "<p class=\"cut\">✂ {left} more not shown: the page shows up to {HEADERS_CHARS_MAX} characters of them.</p>\n"
+            "<p class=\"cut\">✂ {left} more not shown: the page shows up to {} characters of them.</p>\n",
+            thousands(HEADERS_CHARS_MAX as u64)
         ),
     };
     format!("<dl class=\"headers\">\n{listed}</dl>\n{more}")
@@ -157,15 +159,19 @@ fn body(title: &str, body: &Body, unrecorded: u64) -> String {
     let text = match body {
         _ if body.is_empty() => return format!("{heading}<p class=\"note\">empty</p>\n"),
         Body::Bytes(_) => {
-            return format!("{heading}<p class=\"note\">{bytes} bytes that are no text</p>\n");
+            return format!(
+                "{heading}<p class=\"note\">{} bytes that are no text</p>\n",
+                thousands(bytes)
+            );
         }
         Body::Text(text) => laid_out(text),
     };
     let (text, is_cut) = block(&text, BODY_CHARS_MAX);
     let cut = match is_cut || unrecorded > 0 {
         true => format!(
-            "<p class=\"cut\">✂ Cut here: the page shows up to {BODY_CHARS_MAX} characters of a body, and this one has \
-             {bytes} bytes.</p>\n"
+            "<p class=\"cut\">✂ Cut here: the page shows up to {} characters of a body, and this one has {} bytes.</p>\n",
+            thousands(BODY_CHARS_MAX as u64),
+            thousands(bytes),
         ),
         false => String::new(),
     };

@@ -20,7 +20,7 @@ use crate::{
     format::Format,
     points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, Point, VALUE_CHARS_MAX, checks, placed, urgency},
     text::{duration, markup, shown, status_words},
-    totals::{Totals, counted, elapsed_ns},
+    totals::{Totals, counted, elapsed_ns, thousands},
     why::{unknown, whys},
 };
 
@@ -88,12 +88,15 @@ fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
 /// Returns the section of a trace, with its bound where the trace is longer.
 fn section(waterfall: &Waterfall) -> String {
     let Waterfall { json, spans, left_out } = waterfall;
+    let number = |number: usize| thousands(number as u64);
     let count = match left_out {
-        0 => counted(*spans as u64, "span"),
+        0 if *spans == 1 => "1 span".to_owned(),
+        0 => format!("{} spans", number(*spans)),
         more => format!(
-            "{spans} of {} spans: the page shows up to {WATERFALL_SPANS_MAX} spans of a trace, first those that decided a \
-             verdict",
-            spans + more
+            "{} of {} spans: the page shows up to {} spans of a trace, first those that decided a verdict",
+            number(*spans),
+            number(spans + more),
+            number(WATERFALL_SPANS_MAX),
         ),
     };
     let script = match spans {

@@ -179,8 +179,10 @@ class Waterfall {
     const { from, length } = this.window;
     const { step, made } = ticks(from, length, Math.max(2, Math.floor(this.lanePx / 110)));
     const labels = made.map(({ at, label }) => {
-      const tick = make("span", "", label);
-      tick.style.left = `${(100 * (at - from)) / length}%`;
+      const left = (100 * (at - from)) / length;
+      const isAtEnd = (this.lanePx * (100 - left)) / 100 + (this.isNarrow ? 0 : AFTER_PX) < 8 * label.length;
+      const tick = make("span", isAtEnd ? "end" : "", label);
+      tick.style.left = `${left}%`;
       return tick;
     });
     this.axis.replaceChildren(make("div", "lane", ...labels));
