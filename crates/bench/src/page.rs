@@ -105,6 +105,12 @@ pub async fn open(file: &Path) -> Result<PageLoad> {
     Ok(PageLoad { drawn_ms: drawn.parse()?, rows: made.matches("class=\"row").count() })
 }
 
+/// Opens a page in a window of this size, lets its scripts run, and returns the document.
+pub async fn document(file: &Path, (width, height): (u32, u32)) -> Result<String> {
+    let size = format!("--window-size={width},{height}");
+    chromium(file, &[&size, "--virtual-time-budget=5000", "--dump-dom"]).await
+}
+
 async fn chromium(file: &Path, arguments: &[&str]) -> Result<String> {
     let profile = tempfile::tempdir()?;
     let output = Command::new("chromium")
