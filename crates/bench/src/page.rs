@@ -83,6 +83,7 @@ pub fn page(spans: usize) -> Result<String> {
         reasons: Vec::new(),
         diagnoses: Vec::new(),
         trace_id: Some(trace.id()),
+        request: None,
         answer: None,
         settlement: Some(settlement),
         overtaken: None,
@@ -102,6 +103,12 @@ pub async fn open(file: &Path) -> Result<PageLoad> {
     let drawn = made.split_once("data-drawn-ms=\"").and_then(|(_, rest)| rest.split_once('"'));
     let (drawn, _) = drawn.with_context(|| format!("the page was not drawn: {made:.300}"))?;
     Ok(PageLoad { drawn_ms: drawn.parse()?, rows: made.matches("class=\"row").count() })
+}
+
+/// Opens a page in a window of this size, lets its scripts run, and returns the document.
+pub async fn document(file: &Path, (width, height): (u32, u32)) -> Result<String> {
+    let size = format!("--window-size={width},{height}");
+    chromium(file, &[&size, "--virtual-time-budget=5000", "--dump-dom"]).await
 }
 
 async fn chromium(file: &Path, arguments: &[&str]) -> Result<String> {

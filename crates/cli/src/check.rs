@@ -110,6 +110,7 @@ fn judge(
         verdict: judgement.verdict,
         reasons: Vec::new(),
         trace_id: Some(trace.id()),
+        request: None,
         answer: None,
         settlement: Some(settlement.clone()),
         diagnoses: Vec::new(),

@@ -31,6 +31,7 @@ pub(crate) fn lint(args: &args::Lint, world: &World, terminal: &Terminal) -> Res
         verdict,
         reasons,
         trace_id: Some(trace.id()),
+        request: None,
         answer: None,
         settlement: None,
         diagnoses: Vec::new(),

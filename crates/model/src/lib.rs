@@ -11,6 +11,7 @@ mod id;
 mod judgement;
 mod kind;
 mod learned;
+mod recorded_request;
 mod request;
 mod role;
 mod run;
@@ -35,6 +36,7 @@ pub use judgement::{
 };
 pub use kind::{DocumentKind, UnknownKind};
 pub use learned::{AbsentParents, LearnedProfile, LearnedService, LearnedTest};
+pub use recorded_request::RecordedRequest;
 pub use request::{
     CallRequest, CallValue, Command, ContextCarrier, ExecRequest, HttpRequest, Identity,
     Propagator, Request, Tls, Verify,

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Analysis, Answer, Diagnosis, Judgement, Overtaken, RunId, Settlement, SpanId,
+    Analysis, Answer, Diagnosis, Judgement, Overtaken, RecordedRequest, RunId, Settlement, SpanId,
     SupersededVerdict, Timestamp, TraceId, Verdict,
 };
 
@@ -158,6 +158,9 @@ pub struct Outcome {
     pub diagnoses: Vec<Diagnosis>,
     /// The trace under test; none if nothing was fired.
     pub trace_id: Option<TraceId>,
+    /// The request of the trigger; none if nothing was fired, and in an outcome that an earlier version recorded.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub request: Option<RecordedRequest>,
     /// How the trigger ended; none if nothing was fired.
     pub answer: Option<Answer>,
     /// Why the trace counts as complete, or why it does not; none if the test collects no trace.
@@ -187,6 +190,7 @@ impl Outcome {
             reasons: vec![reason],
             diagnoses: Vec::new(),
             trace_id: None,
+            request: None,
             answer: None,
             settlement: None,
             overtaken: None,

@@ -6,8 +6,8 @@
 use crate::{
     Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, Diagnosis, Exit, Finding,
     Judgement, NoAnswer, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
-    Reply, Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement, StoreGap, TreeSpan,
-    UnansweredPeer, UnsettledReason,
+    RecordedRequest, Reply, Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement,
+    StoreGap, TreeSpan, UnansweredPeer, UnsettledReason,
     trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Status, Value},
 };
 
@@ -120,6 +120,7 @@ impl Outcome {
             reasons,
             diagnoses,
             trace_id: _,
+            request,
             answer,
             settlement,
             overtaken,
@@ -132,6 +133,7 @@ impl Outcome {
         for Diagnosis { cause: _, says, spans: _, advice } in diagnoses {
             said.extend([says, advice].map(TextMut::Text));
         }
+        said.extend(request.iter_mut().flat_map(RecordedRequest::texts_mut));
         said.extend(answer.iter_mut().flat_map(Answer::texts_mut));
         said.extend(settlement.iter_mut().flat_map(Settlement::texts_mut));
         let services = superseded.iter_mut().filter_map(|it| it.service.as_mut());
@@ -140,6 +142,17 @@ impl Outcome {
         said.extend(judgement.texts_mut());
         said.extend(analysis.iter_mut().flat_map(Analysis::texts_mut));
         said
+    }
+}
+
+impl RecordedRequest {
+    /// Returns all texts in it.
+    pub fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
+        let Self { protocol, method, target, fields, more_fields: _, body, more_body_bytes: _ } =
+            self;
+        let fields = fields.iter_mut().flat_map(|(name, value)| [name, value]);
+        let texts = [protocol, method, target].into_iter().chain(fields).map(TextMut::Text);
+        texts.chain([TextMut::Body(body)]).collect()
     }
 }
 

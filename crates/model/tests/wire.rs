@@ -1,16 +1,16 @@
 //! The serialized format is stable: the JSON of an outcome and of every event, against golden files.
 
-use std::{fs, path::Path};
+use std::{fs, path::Path, time::Duration};
 
 use golden::Golden;
 use model::{
-    Analysis, Answer, AssertionJudgement, Attempt, Because, Body, Cause, ClaimJudgement,
-    DecisionBasis, Diagnosis, Exit, Finding, Judgement, LearnedProfile, LearnedService,
-    LearnedTest, Level, NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place,
-    PluginAnalysis, ProcessQuiet, Reply, Response, RuleAnalysis, RunEvent, RunId, Settlement,
-    SpanDetail, SpanEvidence, SpanId, SpecJudgement, Step, StepTime, StoreGap, StoreQueries,
-    SupersededVerdict, Timestamp, TraceId, TreeSpan, UnansweredPeer, UnsettledReason, Verdict,
-    What,
+    Analysis, Answer, AssertionJudgement, Attempt, Because, Body, CallRequest, CallValue, Cause,
+    ClaimJudgement, Command, DecisionBasis, Diagnosis, ExecRequest, Exit, Finding, HttpRequest,
+    Judgement, LearnedProfile, LearnedService, LearnedTest, Level, NoAnswer, NoAnswerKind, Outcome,
+    OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet, Propagator, RecordedRequest,
+    Reply, Request, Response, RuleAnalysis, RunEvent, RunId, Settlement, SpanDetail, SpanEvidence,
+    SpanId, SpecJudgement, Step, StepTime, StoreGap, StoreQueries, SupersededVerdict, Timestamp,
+    Tls, TraceId, TreeSpan, UnansweredPeer, UnsettledReason, Verdict, What,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -132,6 +132,7 @@ fn outcome() -> Outcome {
         verdict: Verdict::Failed,
         reasons: vec!["2 spans name parents that never came".to_owned()],
         trace_id: Some(attempt().trace_id),
+        request: None,
         answer: Some(answer()),
         settlement: Some(settlement()),
         diagnoses: vec![diagnosis()],
@@ -271,6 +272,85 @@ fn answers() -> Vec<Answer> {
     kinds.into_iter().map(no_answer).chain(others).collect()
 }
 
+/// Returns the records of a request of each kind, with credentials in every position.
+fn requests() -> Vec<RecordedRequest> {
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let http = HttpRequest {
+        method: "POST".to_owned(),
+        url: "http://maria:hunter2@127.0.0.1:8080/cart?at=a@b".to_owned(),
+        headers: vec![
+            pair("content-type", "text/plain"),
+            pair("Cookie", "hunter2"),
+            pair("x-secret", "hunter2"),
+        ],
+        auth: Some(pair("Authorization", "Bearer hunter2")),
+        body: Body::Text("one cart".into()),
+        secret_headers: vec!["X-Secret".to_owned()],
+        is_body_secret: false,
+        timeout: Duration::from_secs(1),
+        propagation: vec![Propagator::W3c],
+        tls: Tls::default(),
+        redirects_max: 0,
+    };
+    let exec = ExecRequest {
+        command: Command::Words {
+            program: "order".to_owned(),
+            arguments: vec!["--sku".to_owned(), "17".to_owned()],
+        },
+        env: vec![pair("TOKEN", "hunter2")],
+        workdir: Some("shop".to_owned()),
+        timeout: Duration::from_secs(1),
+        propagation: vec![],
+    };
+    let call = CallRequest {
+        protocol: "grpc",
+        peer: "address",
+        method: Some("method"),
+        fields: vec![
+            ("address", CallValue::Text("127.0.0.1:9090".to_owned())),
+            ("service", CallValue::Text("shop.Orders".to_owned())),
+            ("method", CallValue::Text("shop.Orders.Get".to_owned())),
+            ("metadata", CallValue::Pairs(vec![pair("x-tenant", "blue")])),
+            ("auth", CallValue::Pairs(vec![pair("Authorization", "Bearer hunter2")])),
+            ("request", CallValue::Body(Body::Bytes(vec![255].into()))),
+        ],
+        timeout: Duration::from_secs(1),
+        propagation: vec![],
+        tls: Tls::default(),
+    };
+    let requests = [Request::Http(http), Request::Exec(exec), Request::Call(call)];
+    requests.iter().filter_map(RecordedRequest::of).collect()
+}
+
+#[test]
+fn a_recorded_request_has_no_credentials_and_is_bounded() {
+    let written = serde_json::to_string(&requests()).expect("it can be written");
+    assert!(!written.contains("hunter2"), "{written}");
+    let external = Request::TraceId(attempt().trace_id);
+    assert_eq!(RecordedRequest::of(&external), None, "nothing is fired");
+    let small = requests().remove(0);
+    let long = RecordedRequest {
+        target: "é".repeat(3_000),
+        fields: vec![("x".to_owned(), "é".repeat(3_000)); 70],
+        body: Body::Text("é".repeat(20_000).into()),
+        ..small.clone()
+    };
+    for (request, more_fields) in [(small, 0), (long, 6)] {
+        let mut cut = request.clone();
+        cut.cut();
+        assert_eq!(cut.more_fields, more_fields);
+        assert_eq!(cut == request, more_fields == 0, "what fits stays");
+        let written = serde_json::to_string(&cut).expect("it can be written");
+        assert!(written.len() < 256 << 10, "{}", written.len());
+        let once = cut.clone();
+        cut.cut();
+        assert_eq!(cut, once, "what is cut fits");
+    }
+    let outcome = Outcome { request: requests().pop(), ..outcome() };
+    let text = serde_json::to_string(&outcome).expect("it can be written");
+    assert_eq!(serde_json::from_str::<Outcome>(&text).expect("it can be read"), outcome);
+}
+
 fn learned() -> LearnedProfile {
     let orders = LearnedService {
         runs: 3,
@@ -313,7 +393,8 @@ fn what_is_promised_is_written_and_read() {
     check(&mut files, "events-v1.json", &events());
     check(&mut files, "answers-v1.json", &answers());
     check(&mut files, "learned-v1.json", &learned());
-    files.finish(4);
+    check(&mut files, "requests-v1.json", &requests());
+    files.finish(5);
 }
 
 /// An outcome that was stored before a field existed is parsed without it.

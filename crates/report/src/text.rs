@@ -8,11 +8,14 @@ use model::TriggerStatus;
 /// The units of time, with their nanoseconds, the largest first.
 const UNITS: [(&str, u64); 4] = [("s", 1_000_000_000), ("ms", 1_000_000), ("µs", 1_000), ("ns", 1)];
 
+/// The upper bound for the name of a status, in characters.
+const STATUS_CHARS_MAX: usize = 100;
+
 /// Formats the status of a trigger, with its name if it has one.
 pub(crate) fn status_words(status: &TriggerStatus<'_>) -> String {
     match status.name {
         "" => status.code.to_string(),
-        name => format!("{} {}", status.code, harmless(name)),
+        name => format!("{} {}", status.code, shown(name, STATUS_CHARS_MAX)),
     }
 }
 
@@ -63,6 +66,29 @@ pub(crate) fn shown(text: &str, chars_max: usize) -> String {
 pub fn harmless(text: &str) -> String {
     let lines = text.trim_end().lines().map(|line| no_command(&shown(line, usize::MAX)));
     lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Returns a text of one or more lines with up to `chars_max` characters, escaped like [`harmless`], and whether it is longer.
+pub(crate) fn block(text: &str, chars_max: usize) -> (String, bool) {
+    let mut lines: Vec<String> = Vec::new();
+    let mut room = chars_max;
+    for line in text.trim_end().lines() {
+        if room == 0 {
+            return (lines.join("\n"), true);
+        }
+        // A tab is layout here.
+        let line: String = line.chars().take(room + 1).collect::<String>().replace('\t', "    ");
+        let whole = shown(&line, usize::MAX);
+        let width = whole.chars().count();
+        if width > room {
+            lines.push(no_command(&shown(&line, room)));
+            return (lines.join("\n"), true);
+        }
+        lines.push(no_command(&whole));
+        // The line break counts too.
+        room = room.saturating_sub(width + 1);
+    }
+    (lines.join("\n"), false)
 }
 
 /// Returns a piece of a document on one line: in a document a line break and the indentation behind it are only layout.
@@ -155,7 +181,7 @@ fn escaped(c: char) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::{duration, harmless, shown, unfolded, wrapped};
+    use super::{block, duration, harmless, shown, unfolded, wrapped};
 
     #[test]
     fn times_have_three_digits_and_a_fitting_unit() {
@@ -219,6 +245,22 @@ mod tests {
     fn lines_stay_lines_and_steer_nothing() {
         assert_eq!(harmless("a\u{1b}[31m\n  b\u{7}\n"), "a\\u{1b}[31m\n  b\\u{7}");
         assert_eq!(harmless("a ::b::\n  ::error::c"), "a ::b::\n  \\u{3a}:error::c");
+    }
+
+    #[test]
+    fn a_block_keeps_its_lines_and_is_cut_at_a_character() {
+        for (text, chars_max, expected, is_cut) in [
+            ("a\n\tb\n", 80, "a\n    b", false),
+            ("a\r\n::b", 80, "a\n\\u{3a}:b", false),
+            ("abc\ndef", 7, "abc\ndef", false),
+            ("abc\ndef", 6, "abc\nde…", true),
+            ("abc\ndef", 4, "abc", true),
+            ("\u{202e}x", 8, "\\u{202e}…", true),
+            ("日本語", 2, "日本…", true),
+            ("", 0, "", false),
+        ] {
+            assert_eq!(block(text, chars_max), (expected.to_owned(), is_cut), "{text:?}");
+        }
     }
 
     #[test]

@@ -68,10 +68,41 @@ pub(crate) fn elapsed_ns(outcomes: &[Outcome]) -> Option<u64> {
     u64::try_from(ended.since(began).as_nanos()).ok()
 }
 
+/// Formats a number with a comma before each three digits.
+pub(crate) fn thousands(number: u64) -> String {
+    let digits = number.to_string();
+    let mut grouped = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            grouped.push(',');
+        }
+        grouped.push(digit);
+    }
+    grouped
+}
+
 /// Returns `1 span`, `2 spans`.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     match number {
         1 => format!("1 {what}"),
         number => format!("{number} {what}s"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::thousands;
+
+    #[test]
+    fn numbers_have_a_comma_before_three_digits() {
+        for (number, expected) in [
+            (0, "0"),
+            (999, "999"),
+            (1_000, "1,000"),
+            (1_019_691, "1,019,691"),
+            (u64::MAX, "18,446,744,073,709,551,615"),
+        ] {
+            assert_eq!(thousands(number), expected);
+        }
     }
 }

@@ -275,8 +275,8 @@ fn browser(text: &str, outcomes: &[Outcome]) {
     assert_eq!(text.matches("<script").count(), 1, "ours");
     assert_eq!(body.matches("<details class=\"test\"").count(), outcomes.len());
     let known = [
-        "details", "summary", "span", "p", "h2", "ul", "li", "div", "b", "code", "table", "tr",
-        "td",
+        "details", "summary", "section", "span", "p", "h2", "h3", "h4", "h5", "ul", "li", "div",
+        "b", "code", "pre", "table", "tr", "td", "dl", "dt", "dd",
     ];
     for element in body.split('<').skip(1) {
         let name = element.trim_start_matches('/');

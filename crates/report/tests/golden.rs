@@ -61,7 +61,32 @@ fn content(page: &str) -> String {
 fn a_page_draws_its_trace() {
     let outcome = outcomes::failed();
     let waterfall = Waterfall::of(&traces::small(), &outcome, &|text| text.into());
-    check([("waterfall.page".to_owned(), content(&page(&outcome, waterfall)))]);
+    let hostile = Waterfall::of(&traces::hostile(), &outcome, &|text| text.into());
+    check([
+        ("waterfall.page".to_owned(), content(&page(&outcome, waterfall))),
+        ("hostile-trace.page".to_owned(), content(&page(&outcome, hostile))),
+    ]);
+}
+
+#[test]
+fn a_deep_trace_is_drawn_to_its_end() {
+    let outcome = outcomes::failed();
+    let waterfall = Waterfall::of(&traces::deep(5_000), &outcome, &|text| text.into());
+    let page = page(&outcome, waterfall);
+    assert!(page.contains(r#""d":4999,"#), "the last one is the deepest");
+    assert!(page.contains("<span class=\"note\">5,000 spans</span>"));
+    assert!(page.len() < 2 << 20, "{}", page.len());
+}
+
+#[test]
+fn a_page_states_its_bounds_where_they_are_reached() {
+    let outcome = outcomes::failed();
+    let hostile = Waterfall::of(&traces::hostile(), &outcome, &|text| text.into());
+    let page = page(&outcome, hostile);
+    for stated in ["6 more attributes not shown", r#""o":12"#, r#""valueChars":1000"#] {
+        assert!(page.contains(stated), "{stated}");
+    }
+    assert!(page.len() < 256 << 10, "a long value is cut: {}", page.len());
 }
 
 #[test]
@@ -71,6 +96,7 @@ fn of_a_long_trace_those_that_decided_stay() {
     let waterfall = Waterfall::of(&traces::long(spans), &outcome, &|text| text.into());
     let page = page(&outcome, waterfall);
     assert!(page.contains("\"leftOut\":500"), "the rest is counted");
+    assert!(page.contains("10,000 of 10,500 spans: the page shows up to 10,000 spans of a trace"));
     assert!(page.contains(r#""id":"0101010101010101""#), "it decided, and stands at the very end");
     assert!(page.len() < 8 << 20, "{}", page.len());
 }

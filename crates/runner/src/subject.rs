@@ -4,8 +4,8 @@ use std::{borrow::Cow, sync::Arc, time::Duration};
 
 use lang::Secrets;
 use model::{
-    Analysis, Answer, Attempt, Judgement, LearnedProfile, Outcome, Request, RunId, Settlement,
-    SpanId, StepTime, Timestamp, Trace, UnsettledReason, Verdict,
+    Analysis, Answer, Attempt, Judgement, LearnedProfile, Outcome, RecordedRequest, Request, RunId,
+    Settlement, SpanId, StepTime, Timestamp, Trace, UnsettledReason, Verdict,
 };
 use tokio::time::Instant;
 
@@ -175,6 +175,7 @@ impl Subject {
             superseded: None,
             reasons,
             trace_id: Some(self.attempt.trace_id),
+            request: RecordedRequest::of(&self.request),
             answer: None,
             settlement: judged.settlement.clone(),
             diagnoses,
@@ -185,6 +186,9 @@ impl Subject {
             steps,
         };
         resolved.secrets().hide_all(outcome.texts_mut());
+        if let Some(request) = &mut outcome.request {
+            request.cut();
+        }
         // The answer was masked when it arrived.
         outcome.answer = Some((*self.told).clone());
         outcome

@@ -17,9 +17,12 @@ fn the_document_is_as_it_was_promised() {
 #[test]
 fn outcomes_and_events_are_what_the_document_says() -> Result<()> {
     let document: Value = serde_json::from_str(server::openapi())?;
-    for (file, name) in
-        [("outcome-v1.json", "Outcome"), ("events-v1.json", "Event"), ("answers-v1.json", "Answer")]
-    {
+    for (file, name) in [
+        ("outcome-v1.json", "Outcome"),
+        ("events-v1.json", "Event"),
+        ("answers-v1.json", "Answer"),
+        ("requests-v1.json", "RecordedRequest"),
+    ] {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../model/tests/golden").join(file);
         let written: Value = serde_json::from_str(&std::fs::read_to_string(path)?)?;
         let schema = &document["components"]["schemas"][name];

@@ -1150,6 +1150,7 @@ export interface components {
             provisional?: boolean;
             /** @description Why it is inconclusive beyond what the assertions say, each with what to do. */
             reasons: string[];
+            request?: components["schemas"]["RecordedRequest"];
             /**
              * Format: uuid
              * @description The run.
@@ -1390,6 +1391,22 @@ export interface components {
             service: string;
             silentNs: number;
             spans: number;
+        };
+        /** @description The request of the trigger, without credentials and with bounded texts. Absent where nothing was fired, and for runs of earlier versions. */
+        RecordedRequest: {
+            body: components["schemas"]["AnswerBody"];
+            /** @description Headers, environment variables and other fields, each a name and a value; a credential is `***`. */
+            fields: string[][];
+            /** @description Empty if there is none. */
+            method: string;
+            /** @description Bytes of the body that are not recorded. */
+            moreBodyBytes?: number;
+            /** @description Fields that are not recorded. */
+            moreFields?: number;
+            /** @description `http`, `exec`, or the type of the trigger. */
+            protocol: string;
+            /** @description The URL, the address, or the command. */
+            target: string;
         };
         /** @description What a run has left, judged once more. */
         Rejudgement: {

@@ -220,6 +220,7 @@ fn outcome(run: &RunLease) -> Outcome {
         superseded: None,
         reasons: vec!["because every statement holds".to_owned()],
         trace_id: None,
+        request: None,
         answer: Some(response()),
         settlement: None,
         diagnoses: Vec::new(),

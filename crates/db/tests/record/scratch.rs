@@ -234,6 +234,7 @@ pub(crate) fn outcome(run: RunId, verdict: Verdict) -> Outcome {
         superseded: None,
         reasons: vec!["because".to_owned()],
         trace_id: Some(attempt().trace_id),
+        request: None,
         answer: Some(answer()),
         settlement: None,
         diagnoses: Vec::new(),

@@ -1,13 +1,16 @@
 //! Outcomes as one self-contained page: verdicts, their evidence, and the waterfall of each trace.
 //!
-//! The results are static HTML that needs no script. A script of ours renders the waterfalls from JSON, a few rows at a
-//! time, so that a page with thousands of spans opens at once. Every text of an untrusted sender is escaped in the HTML, and
+//! The results and the trigger are static HTML that needs no script. A script of ours renders the waterfalls from JSON, a few
+//! rows at a time, so that a page with thousands of spans opens at once. Every text of an untrusted sender is escaped in the HTML, and
 //! the script sets it as text and never as markup. The page may load no resource and connect to no host.
 //!
 //! Deliberately absent: anything from another file or URL, and a framework.
 
+mod details;
+mod exchange;
 mod waterfall;
 
+use exchange::exchange;
 use model::{Answer, Outcome, Verdict};
 
 pub use waterfall::{Hide, WATERFALL_SPANS_MAX, Waterfall};
@@ -17,7 +20,7 @@ use crate::{
     format::Format,
     points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, Point, VALUE_CHARS_MAX, checks, placed, urgency},
     text::{duration, markup, shown, status_words},
-    totals::{Totals, counted, elapsed_ns},
+    totals::{Totals, counted, elapsed_ns, thousands},
     why::{unknown, whys},
 };
 
@@ -36,8 +39,16 @@ const WATERFALLS_BYTES_MAX: usize = 64 << 20;
 /// The upper bound for assertions and claims of a test that are listed.
 const POINTS_MAX: usize = 500;
 
-const STYLE: &str = include_str!("page.css");
-const SCRIPT: &str = include_str!("page.js");
+const STYLE: &str = include_str!("page/page.css");
+/// One script: each part uses the parts before it.
+const SCRIPT: &str = concat!(
+    include_str!("page/rows.js"),
+    include_str!("page/axis.js"),
+    include_str!("page/waterfall.js"),
+    include_str!("page/row.js"),
+    include_str!("page/details.js"),
+    include_str!("page/page.js"),
+);
 
 /// Writes the page. Each outcome has its waterfall at the same index, or none.
 fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
@@ -48,7 +59,7 @@ fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'unsafe-inline'; \
-         script-src 'unsafe-inline'\">\n<title>Qualitytrace: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
+         script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n<title>Qualitytrace: {}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n\
          <header><h1>Qualitytrace</h1><p>{words}</p></header>\n<main>\n",
         totals.words(|_, count| count.to_owned()),
     );
@@ -62,10 +73,7 @@ fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
         room -= drawn.map_or(0, |waterfall| waterfall.json.len());
         page.push_str(&test(outcome, first_open == Some(at)));
         match (waterfall, drawn) {
-            (Some(_), Some(waterfall)) => page.push_str(&format!(
-                "<section class=\"waterfall\"><script type=\"application/json\">{}</script></section>\n",
-                waterfall.json
-            )),
+            (Some(_), Some(waterfall)) => page.push_str(&section(waterfall)),
             (Some(_), None) => page.push_str(
                 "<p class=\"note\">There is no room here for this trace: report this test alone.</p>\n",
             ),
@@ -77,9 +85,34 @@ fn html(outcomes: &[Outcome], waterfalls: &[Option<Waterfall>]) -> String {
     page
 }
 
+/// Returns the section of a trace, with its bound where the trace is longer.
+fn section(waterfall: &Waterfall) -> String {
+    let Waterfall { json, spans, left_out } = waterfall;
+    let number = |number: usize| thousands(number as u64);
+    let count = match left_out {
+        0 if *spans == 1 => "1 span".to_owned(),
+        0 => format!("{} spans", number(*spans)),
+        more => format!(
+            "{} of {} spans: the page shows up to {} spans of a trace, first those that decided a verdict",
+            number(*spans),
+            number(spans + more),
+            number(WATERFALL_SPANS_MAX),
+        ),
+    };
+    let script = match spans {
+        0 => String::new(),
+        _ => format!(
+            "<noscript><p class=\"note\">The waterfall needs scripts.</p></noscript>\n\
+             <script type=\"application/json\">{json}</script>"
+        ),
+    };
+    format!(
+        "<section class=\"waterfall\">\n<h3>Trace <span class=\"note\">{count}</span></h3>\n{script}</section>\n"
+    )
+}
+
 /// Returns the HTML of a test up to its waterfall; its element is still open.
 fn test(outcome: &Outcome, is_open: bool) -> String {
-    let verdict = outcome.verdict.as_str();
     let time = elapsed_ns(std::slice::from_ref(outcome)).map(duration).unwrap_or_default();
     let name = match shown(&outcome.test, NAME_CHARS_MAX) {
         none if none.is_empty() => "(no name)".to_owned(),
@@ -87,9 +120,9 @@ fn test(outcome: &Outcome, is_open: bool) -> String {
     };
     let open = if is_open { " open" } else { "" };
     let mut html = format!(
-        "<details class=\"test\"{open}>\n<summary>{}<span class=\"name\">{}</span>\
+        "<details class=\"test\"{open}>\n<summary>{}<h2 class=\"name\">{}</h2>\
          <span class=\"time\">{time}</span></summary>\n",
-        badge(outcome.verdict, verdict),
+        badge(outcome.verdict),
         markup(&name),
     );
     html.push_str(&facts(outcome));
@@ -98,16 +131,17 @@ fn test(outcome: &Outcome, is_open: bool) -> String {
         let items =
             whys.iter().map(|why| format!("<li>{}</li>\n", markup(&shown(why, PROSE_CHARS_MAX))));
         html.push_str(&format!(
-            "<h2>Why, and what to do</h2>\n<ul class=\"whys\">\n{}</ul>\n",
+            "<h3>Why, and what to do</h3>\n<ul class=\"whys\">\n{}</ul>\n",
             items.collect::<String>()
         ));
     }
     html.push_str(&checked(outcome));
+    html.push_str(&exchange(outcome));
     if let Some(analysis) = &outcome.analysis {
         let rules = broken(analysis);
         let items = rules.iter().map(|rule| format!("<li>{}</li>\n", markup(rule)));
         html.push_str(&format!(
-            "<h2>Analyzer: {}</h2>\n<ul>\n{}</ul>\n",
+            "<h3>Analyzer: {}</h3>\n<ul>\n{}</ul>\n",
             markup(&score(analysis)),
             items.collect::<String>()
         ));
@@ -158,7 +192,7 @@ fn checked(outcome: &Outcome) -> String {
         0 => String::new(),
         more => format!("<p class=\"note\">and {more} more</p>\n"),
     };
-    format!("<h2>Assertions and claims</h2>\n{told}{more}")
+    format!("<h3>Assertions and claims</h3>\n{told}{more}")
 }
 
 fn check(point: &Point<'_>) -> String {
@@ -168,7 +202,7 @@ fn check(point: &Point<'_>) -> String {
     };
     let mut html = format!(
         "<div class=\"check\">{}<div>{subject}<code>{}</code>",
-        badge(point.verdict, mark(point.verdict)),
+        badge(point.verdict),
         markup(&point.words),
     );
     if let Some(place) = point.place {
@@ -183,8 +217,8 @@ fn check(point: &Point<'_>) -> String {
         for span in point.listed() {
             let id = span.span_id.map(|id| format!(" data-span=\"{id}\"")).unwrap_or_default();
             html.push_str(&format!(
-                "<tr{id}><td>{}</td><td>{}</td><td><code>{}</code></td></tr>",
-                badge(span.verdict, mark(span.verdict)),
+                "<tr><td>{}</td><td{id}>{}</td><td><code>{}</code></td></tr>",
+                badge(span.verdict),
                 markup(&shown(&span.name, NAME_CHARS_MAX)),
                 markup(&shown(&span.found, VALUE_CHARS_MAX)),
             ));
@@ -198,8 +232,10 @@ fn check(point: &Point<'_>) -> String {
     html
 }
 
-fn badge(verdict: Verdict, words: &str) -> String {
-    format!("<span class=\"badge {}\">{words}</span>", verdict.as_str())
+/// Returns the badge of a verdict: a sign and a word, so that its colour adds nothing.
+fn badge(verdict: Verdict) -> String {
+    let (sign, word) = (mark(verdict), verdict.as_str());
+    format!("<span class=\"badge {word}\">{sign} {word}</span>")
 }
 
 fn mark(verdict: Verdict) -> &'static str {

@@ -3,27 +3,27 @@
 //! Deliberately absent: the rendering, which the page does, and spans beyond the bound, except those that decided a
 //! verdict.
 
-use std::{borrow::Cow, collections::BTreeMap};
+use std::{
+    borrow::Cow,
+    collections::{BTreeMap, HashMap},
+};
 
 use model::{
     Outcome, SpanId, Trace, Verdict,
-    trace::{Attributes, Span, StatusCode, Tree, ValueRef},
+    trace::{ResourceIx, Span, StatusCode, Tree, ValueRef},
 };
 use serde::Serialize;
 
+use super::details::{EventRow, VALUE_CHARS_MAX, events, links, pairs};
 use crate::{
-    points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, VALUE_CHARS_MAX, checks},
+    points::{NAME_CHARS_MAX, PROSE_CHARS_MAX, checks},
     text::shown,
 };
 
 /// The upper bound for rendered spans of a trace.
 pub const WATERFALL_SPANS_MAX: usize = 10_000;
-/// The upper bound for attributes, for events and for links of a span that are shown.
-const DETAILS_MAX: usize = 64;
-/// The upper bound for the depth of lists and maps that are shown.
-const DEPTH_MAX: usize = 4;
-/// The upper bound for values of a list or a map that are shown.
-const VALUES_MAX: usize = 20;
+/// The upper bound for a span name, in characters.
+const SPAN_NAME_CHARS_MAX: usize = 240;
 
 /// A function that removes secrets from a text. It is called before a text is truncated.
 pub type Hide<'a> = &'a dyn for<'t> Fn(&'t str) -> Cow<'t, str>;
@@ -32,16 +32,24 @@ pub type Hide<'a> = &'a dyn for<'t> Fn(&'t str) -> Cow<'t, str>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waterfall {
     pub(super) json: String,
+    /// The number of rendered spans.
+    pub(super) spans: usize,
+    /// The number of spans beyond the upper bound.
+    pub(super) left_out: usize,
 }
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 struct WaterfallData {
     services: Vec<String>,
+    /// The attributes of each resource.
+    resources: Vec<Vec<(String, String)>>,
     /// The time from the first start to the last end.
     total_ns: u64,
     spans: Vec<SpanRow>,
     left_out: usize,
+    /// The number of characters after which a value is cut.
+    value_chars: usize,
 }
 
 /// A span. The field names are short because there are thousands of spans.
@@ -64,8 +72,27 @@ struct SpanRow {
     e: bool,
     /// The worst verdict of the assertions and claims on this span.
     v: Option<Verdict>,
-    /// Attributes, then the other details, each a key and a value.
+    /// The status message.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    m: String,
+    /// The attributes, each a key and a value.
     a: Vec<(String, String)>,
+    /// The events.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    w: Vec<EventRow>,
+    /// The linked spans.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    x: Vec<String>,
+    /// The index of the resource.
+    r: usize,
+    /// The number of events and links that are not shown.
+    #[serde(skip_serializing_if = "is_zero")]
+    o: usize,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(number: &usize) -> bool {
+    *number == 0
 }
 
 impl Waterfall {
@@ -76,7 +103,7 @@ impl Waterfall {
         let kept = kept(trace, &tree, &verdicts);
         let began = trace.spans().map(|span| span.start().as_nanos()).min().unwrap_or_default();
         let ended = trace.spans().map(|span| span.end().as_nanos()).max().unwrap_or_default();
-        let mut services = Services { hide, names: Vec::new(), known: BTreeMap::new() };
+        let mut producers = Producers::new(hide);
         let mut spans = Vec::with_capacity(kept.len());
         let mut depths: Vec<u32> = vec![0; tree.order().len()];
         for (place, ix) in tree.order().iter().enumerate() {
@@ -86,18 +113,21 @@ impl Waterfall {
             if kept.binary_search(&place).is_ok() {
                 let span = trace.span(*ix);
                 let verdict = verdicts.get(&span.id()).copied();
-                spans.push(row(span, (depths[place], began, verdict), &mut services));
+                spans.push(row(span, (depths[place], began, verdict), &mut producers));
             }
         }
+        let (drawn_spans, left_out) = (spans.len(), tree.order().len() - spans.len());
         let drawn = WaterfallData {
-            left_out: tree.order().len() - spans.len(),
-            services: services.names,
+            left_out,
+            services: producers.services,
+            resources: producers.resources,
             total_ns: ended.saturating_sub(began),
             spans,
+            value_chars: VALUE_CHARS_MAX,
         };
         // All keys are strings and no number is infinite, so that serialization to JSON cannot fail.
         let json = serde_json::to_string(&drawn).unwrap_or_default();
-        Self { json: json.replace('<', "\\u003c") }
+        Self { json: json.replace('<', "\\u003c"), spans: drawn_spans, left_out }
     }
 }
 
@@ -137,38 +167,59 @@ fn kept(trace: &Trace, tree: &Tree, verdicts: &BTreeMap<SpanId, Verdict>) -> Vec
     (0..all).filter(|place| is_kept[*place]).collect()
 }
 
-/// The services in the order of their first span.
-struct Services<'a> {
+/// The services and the resources, in the order of their first span.
+struct Producers<'a> {
     hide: Hide<'a>,
-    names: Vec<String>,
-    known: BTreeMap<String, usize>,
+    services: Vec<String>,
+    known_services: BTreeMap<String, usize>,
+    resources: Vec<Vec<(String, String)>>,
+    known_resources: HashMap<ResourceIx, usize>,
 }
 
-impl Services<'_> {
-    fn index(&mut self, name: &str) -> usize {
-        if let Some(known) = self.known.get(name) {
+impl<'a> Producers<'a> {
+    fn new(hide: Hide<'a>) -> Self {
+        Self {
+            hide,
+            services: Vec::new(),
+            known_services: BTreeMap::new(),
+            resources: Vec::new(),
+            known_resources: HashMap::new(),
+        }
+    }
+
+    fn service(&mut self, name: &str) -> usize {
+        if let Some(known) = self.known_services.get(name) {
             return *known;
         }
-        self.names.push(shown(&(self.hide)(name), NAME_CHARS_MAX));
-        self.known.insert(name.to_owned(), self.names.len() - 1);
-        self.names.len() - 1
+        self.services.push(shown(&(self.hide)(name), NAME_CHARS_MAX));
+        self.known_services.insert(name.to_owned(), self.services.len() - 1);
+        self.services.len() - 1
+    }
+
+    fn resource(&mut self, span: Span<'_>) -> usize {
+        let (resources, hide) = (&mut self.resources, self.hide);
+        *self.known_resources.entry(span.resource_ix()).or_insert_with(|| {
+            resources.push(pairs(span.resource().attributes(), hide));
+            resources.len() - 1
+        })
     }
 }
 
 fn row(
     span: Span<'_>,
     (depth, began, verdict): (u32, u64, Option<Verdict>),
-    services: &mut Services<'_>,
+    producers: &mut Producers<'_>,
 ) -> SpanRow {
     let service = match span.resource().attributes().get("service.name") {
-        Some(ValueRef::Str(name)) => Some(services.index(name)),
+        Some(ValueRef::Str(name)) => Some(producers.service(name)),
         _ => None,
     };
-    let hide = services.hide;
+    let hide = producers.hide;
     let (start, end) = (span.start().as_nanos(), span.end().as_nanos());
+    let ((events, more_events), (links, more_links)) = (events(span, began, hide), links(span));
     SpanRow {
         id: span.id(),
-        n: shown(&hide(span.name()), VALUE_CHARS_MAX),
+        n: shown(&hide(span.name()), SPAN_NAME_CHARS_MAX),
         s: service,
         d: depth,
         t: start.saturating_sub(began),
@@ -176,71 +227,11 @@ fn row(
         k: span.kind().as_str(),
         e: span.status() == StatusCode::Error,
         v: verdict,
-        a: details(span, hide),
-    }
-}
-
-/// Returns all other details of a span.
-fn details(span: Span<'_>, hide: Hide<'_>) -> Vec<(String, String)> {
-    let mut details = Vec::new();
-    if !span.status_message().is_empty() {
-        details.push(("status".to_owned(), shown(&hide(span.status_message()), PROSE_CHARS_MAX)));
-    }
-    let pairs = |of, prefix, details: &mut _| pairs(of, (prefix, hide), details);
-    pairs(span.attributes(), "", &mut details);
-    for event in span.events().take(DETAILS_MAX) {
-        details.push(("event".to_owned(), shown(&hide(event.name()), NAME_CHARS_MAX)));
-        pairs(event.attributes(), "  ", &mut details);
-    }
-    for link in span.links().take(DETAILS_MAX) {
-        let trace = link.trace_id().map(|id| id.to_string()).unwrap_or_default();
-        let to = link.span_id().map(|id| id.to_string()).unwrap_or_default();
-        details.push(("link".to_owned(), format!("{trace} {to}")));
-    }
-    pairs(span.resource().attributes(), "resource.", &mut details);
-    details
-}
-
-fn pairs(
-    attributes: Attributes<'_>,
-    (prefix, hide): (&str, Hide<'_>),
-    details: &mut Vec<(String, String)>,
-) {
-    for (key, value) in attributes.iter().take(DETAILS_MAX) {
-        let key = format!("{prefix}{}", shown(&hide(key), NAME_CHARS_MAX));
-        let mut text = String::new();
-        write(value, DEPTH_MAX, hide, &mut text);
-        details.push((key, shown(&text, VALUE_CHARS_MAX)));
-    }
-}
-
-/// Writes a value for a human reader.
-fn write(value: ValueRef<'_>, depth: usize, hide: Hide<'_>, text: &mut String) {
-    let mut put = |value: &str| text.extend(hide(value).chars().take(VALUE_CHARS_MAX + 1));
-    match value {
-        ValueRef::Empty => {}
-        ValueRef::Bool(value) => put(&value.to_string()),
-        ValueRef::Int(value) => put(&value.to_string()),
-        ValueRef::Double(value) => put(&value.to_string()),
-        ValueRef::Str(value) => put(value),
-        ValueRef::Bytes(bytes) => text.push_str(&format!("{} bytes", bytes.len())),
-        ValueRef::Array(_) | ValueRef::Map(_) if depth == 0 => text.push('…'),
-        ValueRef::Array(values) => {
-            text.push('[');
-            for (at, value) in values.iter().take(VALUES_MAX).enumerate() {
-                text.push_str(if at > 0 { ", " } else { "" });
-                write(value, depth - 1, hide, text);
-            }
-            text.push_str(if values.len() > VALUES_MAX { ", …]" } else { "]" });
-        }
-        ValueRef::Map(pairs) => {
-            text.push('{');
-            for (at, (key, value)) in pairs.iter().take(VALUES_MAX).enumerate() {
-                text.push_str(if at > 0 { ", " } else { "" });
-                text.push_str(&format!("{}: ", hide(key)));
-                write(value, depth - 1, hide, text);
-            }
-            text.push_str(if pairs.len() > VALUES_MAX { ", …}" } else { "}" });
-        }
+        m: shown(&hide(span.status_message()), PROSE_CHARS_MAX),
+        a: pairs(span.attributes(), hide),
+        w: events,
+        x: links,
+        r: producers.resource(span),
+        o: more_events + more_links,
     }
 }

@@ -1,8 +1,10 @@
 //! Outcomes to report.
 
 mod checkout;
+mod exchange;
 
 pub(crate) use checkout::{checkout, forged, gated, many_spans, recorded};
+use exchange::{called, cut, started};
 
 use model::{
     Answer, AssertionJudgement, Because, Body, Cause, DecisionBasis, Diagnosis, Exit, Judgement,
@@ -34,6 +36,9 @@ pub(crate) fn cases() -> Vec<(&'static str, Outcome)> {
         ("recorded", recorded()),
         ("many-spans", many_spans()),
         ("forged", forged()),
+        ("request-cut", cut()),
+        ("request-call", called()),
+        ("request-command", started()),
     ]
 }
 
@@ -343,6 +348,7 @@ fn outcome(verdict: Verdict) -> Outcome {
         verdict,
         reasons: vec![],
         trace_id: TraceId::from_bytes([0xab; 16]),
+        request: None,
         answer: Some(answered(200)),
         settlement: None,
         diagnoses: Vec::new(),

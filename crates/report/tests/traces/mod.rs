@@ -46,6 +46,42 @@ pub(crate) fn long(spans: usize) -> Trace {
     of(numbered.chain([("cart", span(1, None, "GET /cart", (90_000, 90_010)))]))
 }
 
+/// Spans of an untrusted sender: markup, hidden characters, long values, circles of parents, and impossible times.
+pub(crate) fn hostile() -> Trace {
+    let text = |text: &str| Value::Str(text.to_owned());
+    let markup = "</script><img src=x onerror=alert(1)>";
+    let mut root = span(1, None, markup, (5, 20));
+    root.attributes = (0..70).map(|n| (format!("{markup}{n}"), text("&lt;b&gt;"))).collect();
+    root.attributes[1].1 = text(&"x".repeat(1 << 20));
+    root.attributes[2].1 = text("\u{202e}drowssap\u{2066}\u{200b}\u{feff}\u{0}\u{1b}[2J");
+    root.attributes[3].1 = (0..50).fold(text("deep"), |inner, _| Value::Array(vec![inner]));
+    root.status = Status { code: StatusCode::Error, message: "\u{2028}\u{202e}".to_owned() };
+    let event = EventData { name: markup.to_owned(), at: at(0), ..EventData::default() };
+    root.events = vec![event; 70];
+    root.links = vec![LinkData::default(); 70];
+    let circle =
+        [span(2, Some(3), "first of a circle", (6, 7)), span(3, Some(2), "second", (7, 8))];
+    let itself = span(4, Some(4), "its own parent", (8, 9));
+    let mut backwards = span(5, Some(1), "\u{200b}", (12, 11));
+    backwards.end = Timestamp::from_nanos(0);
+    let mut far = span(6, Some(9), "far", (13, 14));
+    far.end = Timestamp::from_nanos(u64::MAX);
+    let [first, second] = circle;
+    let spans = [root, first, second, itself, backwards, far];
+    of(["<b>", "\u{202e}", "", "x", "y", "z"].into_iter().zip(spans))
+}
+
+/// A trace in which each of `spans` spans is below the one before.
+pub(crate) fn deep(spans: u64) -> Trace {
+    let id = |number: u64| SpanId::from_bytes((number + 1).to_be_bytes()).expect("not zero");
+    of((0..spans).map(|number| {
+        let mut span = span(1, None, &format!("level {number}"), (number, 2 * spans - number));
+        span.id = id(number);
+        span.parent = number.checked_sub(1).map(id);
+        ("cart", span)
+    }))
+}
+
 fn of<'a>(spans: impl IntoIterator<Item = (&'a str, SpanData)>) -> Trace {
     let mut trace = Trace::new(id());
     for (service, span) in spans {

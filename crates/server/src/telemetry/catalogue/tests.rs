@@ -104,6 +104,7 @@ fn outcome() -> Outcome {
         reasons: Vec::new(),
         diagnoses: Vec::new(),
         trace_id: None,
+        request: None,
         answer: None,
         settlement: Some(Settlement {
             last_at: Some(Timestamp::from_nanos(2)),
