@@ -141,11 +141,7 @@ impl Db {
     }
 
     /// Compresses a trace that does not exceed the bound. Columns that exceed theirs are left out.
-    pub(crate) async fn pack(
-        &self,
-        run: RunId,
-        trace: &OtlpTrace,
-    ) -> Result<PackedTrace, DbError> {
+    pub(crate) async fn pack(&self, run: RunId, trace: &OtlpTrace) -> Result<PackedTrace, DbError> {
         let bytes_max = self.trace_bytes_max;
         if trace.otlp.len() > bytes_max {
             return Err(DbError::TraceTooLarge { run, bytes_max });
@@ -167,9 +163,11 @@ impl Db {
 }
 
 async fn compress(run: RunId, bytes: Bytes) -> Result<Vec<u8>, DbError> {
-    aside(move || zstd::bulk::compress(&bytes, LEVEL))
-        .await
-        .map_err(|error| DbError::Unwritable { run, what: "trace", reason: error.to_string() })
+    aside(move || zstd::bulk::compress(&bytes, LEVEL)).await.map_err(|error| DbError::Unwritable {
+        run,
+        what: "trace",
+        reason: error.to_string(),
+    })
 }
 
 /// Runs the work on a blocking thread: large traces take long enough to block other tasks.

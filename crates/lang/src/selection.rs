@@ -103,7 +103,8 @@ mod tests {
         let cancel = Cancel::default();
         cancel.cancel();
         // Each span is compared with those after it, until the work is found to be cancelled.
-        let selector = "span[name=\"span 1\"] ~ span[attr:a contains \"b\"], span[name contains \"1\"]:last";
+        let selector =
+            "span[name=\"span 1\"] ~ span[attr:a contains \"b\"], span[name contains \"1\"]:last";
         let selected = cancel.run(|| select_within_budget(selector, &trace));
         match selected {
             Err(SelectionError::TooMuchWork(reason)) => assert!(reason.contains("cancelled")),

@@ -133,9 +133,8 @@ fn begin(mut head: Head<'_>) -> Result<(Vec<u8>, [usize; COLUMNS.len()], usize),
     loop {
         let (offsets, len) = offsets(first, head.spans);
         let columns = COLUMNS.iter().zip(offsets);
-        head.columns = columns
-            .map(|((name, kind, _), offset)| ColumnHead { name, kind, offset })
-            .collect();
+        head.columns =
+            columns.map(|((name, kind, _), offset)| ColumnHead { name, kind, offset }).collect();
         let json = serde_json::to_vec(&head).expect("texts and numbers can be written as JSON");
         let needed = (BEFORE_HEAD + json.len()).next_multiple_of(ALIGNMENT);
         if needed > first {

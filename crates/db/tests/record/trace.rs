@@ -83,7 +83,9 @@ fn columns_are_stored_with_their_trace_or_later_and_only_once() {
         scratch.take(LEASE).await;
         assert_eq!(db.columns(&project, run).await.expect("read"), None);
         assert!(!db.has_trace(&project, run).await.expect("read"));
-        finish_with(&scratch, run, b"spans".to_vec(), Some(b"columns".to_vec())).await.expect("owned");
+        finish_with(&scratch, run, b"spans".to_vec(), Some(b"columns".to_vec()))
+            .await
+            .expect("owned");
         assert!(db.has_trace(&project, run).await.expect("read"));
         let read = async |run| db.columns(&project, run).await.expect("read").expect("there").zstd;
         let first = read(run).await.expect("with its trace");
@@ -129,10 +131,19 @@ fn columns_over_their_bound_are_left_out_and_the_trace_is_kept() {
 #[test]
 fn columns_are_not_compressed_again_in_any_partition() {
     scratch::with(|scratch| async move {
-        scratch.db.upkeep(scratch::at(0), Keep::default()).await.expect("done").expect("no other server");
+        scratch
+            .db
+            .upkeep(scratch::at(0), Keep::default())
+            .await
+            .expect("done")
+            .expect("no other server");
         let storage = "select count(*), count(*) filter (where attstorage = 'e') from pg_attribute
                        where attname = 'columns_zstd' and attrelid::regclass::text like 'traces%'";
         let row = sqlx::query(storage).fetch_one(&mut scratch.raw().await).await.expect("read");
-        assert_eq!((row.get::<i64, _>(0), row.get::<i64, _>(1)), (5, 5), "the table and four partitions");
+        assert_eq!(
+            (row.get::<i64, _>(0), row.get::<i64, _>(1)),
+            (5, 5),
+            "the table and four partitions"
+        );
     });
 }

@@ -16,7 +16,8 @@ fn chain(first_parent: Option<u64>) -> Trace {
     for number in 1..=SPANS {
         let parent = if number == 1 { first_parent } else { Some(number - 1) };
         let at = Timestamp::from_nanos(1000 + number);
-        let data = SpanData { start: at, end: at, ..SpanData::new(id(number), parent.map(id), "a") };
+        let data =
+            SpanData { start: at, end: at, ..SpanData::new(id(number), parent.map(id), "a") };
         trace.push(resource, scope, data).expect("room");
     }
     trace
@@ -42,8 +43,9 @@ fn a_circle_of_all_spans_begins_at_its_earliest() {
 
 #[test]
 fn no_span_is_a_file_too() {
-    let (head, rows) =
-        read(&otlp::columns(&Trace::new(TraceId::from_bytes([7; 16]).expect("an id"))).expect("none"));
+    let (head, rows) = read(
+        &otlp::columns(&Trace::new(TraceId::from_bytes([7; 16]).expect("an id"))).expect("none"),
+    );
     assert_eq!((head.spans, rows.len(), &*head.start, head.duration), (0, 0, "0", 0));
 }
 

@@ -29,8 +29,7 @@ fn a_fixed_trace_has_the_columns_it_always_had() {
         "rows": rows,
     });
     let text = serde_json::to_string_pretty(&value).expect("it can be written");
-    let folder =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/trace/golden");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../web/src/trace/golden");
     let mut golden = Golden::default();
     golden.compare_bytes(&folder.join("columns.bin"), &bytes);
     golden.compare(&folder.join("columns.json"), &format!("{text}\n"));
@@ -54,7 +53,8 @@ fn the_order_of_arrival_does_not_show() {
 /// Every flag, every kind, two processes of a service, and everything that can be wrong with a parent or with times.
 fn trace() -> Trace {
     let mut trace = Trace::new(TraceId::from_bytes([7; 16]).expect("an id"));
-    let gateway = resource(&mut trace, &[("service.name", "gateway"), ("service.instance.id", "g-1")]);
+    let gateway =
+        resource(&mut trace, &[("service.name", "gateway"), ("service.instance.id", "g-1")]);
     let orders =
         [1, 2].map(|pid| resource_of(&mut trace, "orders", &format!("host-{pid}"), 40 + pid));
     let nameless = resource(&mut trace, &[]);
@@ -72,9 +72,9 @@ fn trace() -> Trace {
     let mut sent = SpanData { kind: Kind::Producer, ..span(4, 3, "order.created send", (30, 31)) };
     sent.status.code = StatusCode::Ok;
     push(orders[0], sent);
-    let mut consumed = SpanData { kind: Kind::Consumer, ..span(5, 4, "order.created process", (95, 120)) };
-    consumed.links =
-        vec![LinkData { span_id: Some(id(4)), trace_id: None, ..LinkData::default() }];
+    let mut consumed =
+        SpanData { kind: Kind::Consumer, ..span(5, 4, "order.created process", (95, 120)) };
+    consumed.links = vec![LinkData { span_id: Some(id(4)), trace_id: None, ..LinkData::default() }];
     push(orders[1], consumed);
     // Siblings that start together are in the order of their ids.
     push(orders[0], SpanData { kind: Kind::Internal, ..span(8, 3, "save \"order\"", (12, 20)) });

@@ -45,10 +45,7 @@ const TIMEOUT_SECS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(start))
-        .routes(routes!(stop))
-        .routes(routes!(read))
+    OpenApiRouter::new().routes(routes!(start)).routes(routes!(stop)).routes(routes!(read))
 }
 
 /// A run.

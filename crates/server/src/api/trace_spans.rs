@@ -326,7 +326,8 @@ fn json(value: ValueRef<'_>) -> Value {
         }
         ValueRef::Int(number) => Value::from(number),
         ValueRef::Double(number) if number.is_finite() => Value::from(number),
-        ValueRef::Double(number) => Value::String(number.to_string()),
+        // As JavaScript writes it.
+        ValueRef::Double(number) => Value::String(number.to_string().replace("inf", "Infinity")),
         ValueRef::Str(text) => Value::String(text.to_owned()),
         ValueRef::Bytes(bytes) => Value::String(STANDARD.encode(bytes)),
         ValueRef::Array(values) => values.iter().map(json).collect(),
@@ -357,7 +358,7 @@ mod tests {
             (TraceValue::Int(i64::MIN), "int", json!("-9223372036854775808")),
             (TraceValue::Double(1.5), "double", json!(1.5)),
             (TraceValue::Double(f64::NAN), "double", json!("NaN")),
-            (TraceValue::Double(f64::NEG_INFINITY), "double", json!("-inf")),
+            (TraceValue::Double(f64::NEG_INFINITY), "double", json!("-Infinity")),
             (TraceValue::Str("a\u{0}\"".to_owned()), "string", json!("a\u{0}\"")),
             (TraceValue::Bytes(vec![0xff, 0]), "bytes", json!("/wA=")),
             (

@@ -1,7 +1,7 @@
 //! The stored trace of a run: as OTLP, and as columns for the web page.
 //!
-//! A stored trace never changes, so a client that has it is told so by 304. The columns of a trace that was stored without them are
-//! made by its first reader. Deliberately absent: the format of columns, which is in `otlp`.
+//! A stored trace never changes, so that a client that has it gets 304. The columns of a trace that was stored without them are made
+//! for its first reader. Deliberately absent: the format of columns, which is in `otlp`.
 
 use axum::{
     Extension,
@@ -156,10 +156,7 @@ pub(super) struct TraceSource<'a> {
 
 impl TraceSource<'_> {
     /// Runs a query of the table of traces.
-    async fn read<T>(
-        &self,
-        query: impl Future<Output = Result<T, DbError>>,
-    ) -> Result<T, Problem> {
+    async fn read<T>(&self, query: impl Future<Output = Result<T, DbError>>) -> Result<T, Problem> {
         Ok(self.app.watch.db(self.context, Call("SELECT", "traces"), query).await?)
     }
 
@@ -186,14 +183,12 @@ impl TraceSource<'_> {
     }
 
     /// Makes the columns of a trace that was stored without them, and stores them. Returns them compressed.
-    async fn make_columns(
-        &self,
-        place: ReaderPermit,
-    ) -> Result<(ReaderPermit, Vec<u8>), Problem> {
+    async fn make_columns(&self, place: ReaderPermit) -> Result<(ReaderPermit, Vec<u8>), Problem> {
         let (place, trace) = self.decoded(place).await?;
         let (place, columns) = place.work(move || otlp::columns(&trace)).await;
         let columns = columns.map_err(|error| {
-            Problem::new(error.fault(), error.to_string()).with_status(StatusCode::PAYLOAD_TOO_LARGE)
+            Problem::new(error.fault(), error.to_string())
+                .with_status(StatusCode::PAYLOAD_TOO_LARGE)
         })?;
         let kept = self.app.db.keep_columns(self.project, self.id, columns.into());
         let kept = self.app.watch.db(self.context, Call("UPDATE", "traces"), kept).await;
