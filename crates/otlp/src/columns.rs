@@ -2,7 +2,7 @@
 //!
 //! The file is `QTCO`, the length of a JSON head, the head, and one column after the other, each at a multiple of eight bytes:
 //! 40 bytes a span. Numbers are little endian. Spans are in tree order, so that a subtree is a range. The head has the texts, each
-//! once, and says where each column begins. `docs/server.md` describes it for other programs.
+//! once, and the offset of each column. `docs/server.md` describes it for other programs.
 //!
 //! Deliberately absent: attributes, events and links, which are read span by span; and compression.
 
