@@ -19,7 +19,7 @@ pub(crate) fn run(machine: &Machine, name: &str, rest: &[&str]) -> Result<()> {
     // The measured binary is built beside the one that measures it; some measurements measure their own process.
     let (services, packages): (&[&str], &[&str]) = match name {
         "ingest" | "telemetry" => (&["collector"], &["-p", "bench"]),
-        "decode" | "lang" | "layout" | "page" => (&[], &["-p", "bench"]),
+        "columns" | "decode" | "lang" | "layout" | "page" => (&[], &["-p", "bench"]),
         "run" => (&[], &["-p", "bench"]),
         "leasing" => (&["postgres"], &["-p", "bench"]),
         "chaos" => (&["postgres", "nats"], &["-p", "cli", "-p", "bench"]),

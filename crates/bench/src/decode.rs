@@ -112,7 +112,7 @@ async fn alone(name: &str) -> Result<DecodeCost> {
 }
 
 /// Returns the CPU time of this process, in nanoseconds.
-fn cpu_ns() -> Result<f64> {
+pub(crate) fn cpu_ns() -> Result<f64> {
     let figures = fs::read_to_string("/proc/self/schedstat")?;
     Ok(figures.split_whitespace().next().context("a figure")?.parse()?)
 }

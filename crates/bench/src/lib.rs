@@ -4,6 +4,7 @@
 //! Deliberately absent: mocks, and any figure that was not measured in the run that prints it.
 
 pub mod chaos;
+pub mod columns;
 pub mod compat;
 pub mod decode;
 pub mod dogfood;

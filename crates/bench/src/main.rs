@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bench::{
-    chaos, compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays, replicas,
+    chaos, columns, compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays, replicas,
     run as running, server, settle, shared, stores, table, telemetry, thread, upgrade,
 };
 
@@ -31,6 +31,7 @@ fn run(arguments: &[String]) -> Result<String> {
         ("telemetry:fault", [order]) => return telemetry::faults::child(order),
         ("settle:process", [order]) => return settle::real::child(order),
         ("telemetry:cost", [order]) => return telemetry::cost::measure(order),
+        ("columns:make", [spans]) => return columns::make(spans),
         ("ingest:receive", [kind]) => return ingest::receive(kind),
         ("lang:judge", [size]) => return lang::judge(size),
         ("lang:limit", [case, rest @ ..]) => {
@@ -103,6 +104,7 @@ async fn prove_dogfood() -> Result<String> {
 #[tokio::main]
 async fn measure(name: &str, rest: &[String]) -> Result<String> {
     let rows = match name {
+        "columns" => columns::measure().await?,
         "decode" => decode::measure().await?,
         "dogfood" => dogfood::run(rest).await?,
         "ingest" => ingest::measure(rest).await?,
@@ -118,7 +120,7 @@ async fn measure(name: &str, rest: &[String]) -> Result<String> {
         "thread" => thread::measure().await?,
         _ => {
             bail!(
-                "there is no bench `{name}`; there are: decode, ingest, lang, layout, leasing, page, replicas, run, server, stores, telemetry, thread"
+                "there is no bench `{name}`; there are: columns, decode, ingest, lang, layout, leasing, page, replicas, run, server, stores, telemetry, thread"
             )
         }
     };

@@ -159,6 +159,7 @@ impl Server {
     async fn told_of(&self, run: &str) -> Result<Vec<String>> {
         let mut told = Vec::new();
         let mut get = vec![format!("{run}"), format!("{run}/events"), format!("{run}/trace")];
+        get.push(format!("{run}/trace/columns"));
         get.extend(report::Format::names().map(|it| format!("{run}/report?format={it}")));
         for path in get {
             told.push(self.ask(Method::GET, &format!("/api/v1/runs/{path}"), "").await?.1);

@@ -97,6 +97,10 @@ async fn work_that_fails_after_the_response_fails_its_run_and_its_suite() -> Res
     let trace = trace.bytes().await?;
     let has_late = trace.windows(9).any(|bytes| bytes == b"late work");
     assert!(has_late, "the trace is the one that was judged last");
+    let columns = api.request(Method::GET, &format!("/api/v1/runs/{run}/trace/columns"));
+    let columns = columns.send().await?.bytes().await?;
+    let has_late = columns.windows(9).any(|bytes| bytes == b"late work");
+    assert!(columns.starts_with(b"QTCO") && has_late, "the columns are those of this trace");
 
     // A suite continues by final verdicts.
     let then = document(&target.url, "then", "?run=then");

@@ -182,6 +182,16 @@ pub enum DbError {
         /// The upper bound.
         bytes_max: usize,
     },
+    /// The columns of a trace exceed the upper bound.
+    #[error(
+        "the trace of run `{run}` has columns of more than {bytes_max} bytes, because its names are very many and long: read it as OTLP"
+    )]
+    ColumnsTooLarge {
+        /// The run.
+        run: RunId,
+        /// The upper bound.
+        bytes_max: usize,
+    },
     /// A part of a run cannot be encoded for storage.
     #[error("the {what} of run `{run}` cannot be kept: {reason}; this is a bug, please report it")]
     Unwritable {
@@ -229,7 +239,8 @@ impl Faulty for DbError {
             | Self::Param { .. }
             | Self::NoConnections
             | Self::Nul
-            | Self::TraceTooLarge { .. } => Fault::Invalid,
+            | Self::TraceTooLarge { .. }
+            | Self::ColumnsTooLarge { .. } => Fault::Invalid,
             Self::Unwritable { .. }
             | Self::Corrupt { .. }
             | Self::Refused { .. }

@@ -210,12 +210,9 @@ impl Db {
         epoch: i64,
         finished: &RunCompletion<'_>,
     ) -> Result<(), DbError> {
-        let (spans, packed) = match &finished.trace {
-            Some(trace) => {
-                let spans = i64::try_from(trace.spans).unwrap_or(i64::MAX);
-                (Some(spans), Some(self.pack(run, trace).await?))
-            }
-            None => (None, None),
+        let packed = match &finished.trace {
+            Some(trace) => Some(self.pack(run, trace).await?),
+            None => None,
         };
         let events: Vec<String> = finished
             .events
@@ -244,8 +241,8 @@ impl Db {
                  select project, id, events_before + n, event::json
                  from run cross join unnest($5::text[]) with ordinality as new (event, n)
              ), trace as (
-                 insert into traces (project, run_id, spans, otlp_zstd)
-                 select project, id, $6, $7 from run where $7::bytea is not null
+                 insert into traces (project, run_id, spans, otlp_zstd, columns_zstd)
+                 select project, id, $6, $7, $10 from run where $7::bytea is not null
              )
              select id from run",
             run.as_uuid(),
@@ -253,10 +250,11 @@ impl Db {
             finished.outcome.verdict.as_str(),
             outcome.json,
             &events,
-            spans,
-            packed,
+            packed.as_ref().map(|packed| packed.spans),
+            packed.as_ref().map(|packed| packed.otlp.as_slice()),
             finished.events.last().map(|event| nanos(event.at)),
             outcome.zstd,
+            packed.as_ref().and_then(|packed| packed.columns.as_deref()),
         )
         .fetch_all(&self.pool)
         .await

@@ -62,7 +62,7 @@ pub use suite_run::{
 };
 pub use test::{NewTest, StoredTest};
 pub use token::{NewToken, PersonId, StoredToken, TokenKind};
-pub use trace::OtlpTrace;
+pub use trace::{OtlpTrace, StoredColumns};
 
 /// A handle of the database. A clone shares its connections.
 #[derive(Clone)]

@@ -1,4 +1,6 @@
-//! The traces of runs: OTLP bytes, compressed with zstd.
+//! The traces of runs: OTLP bytes, and their outline as columns of numbers; both compressed with zstd.
+//!
+//! Columns are derived from the trace. A trace may have none: it was stored by a version that did not make them, or they are too large.
 //!
 //! Deliberately absent: the content of the traces.
 
@@ -13,6 +15,9 @@ use crate::{Db, DbError};
 /// The zstd level: a higher one compresses a trace little more and costs much more.
 pub(crate) const LEVEL: i32 = 3;
 
+/// The maximum size of columns, as a multiple of that of a trace. The shortest span has 30 bytes in OTLP and 40 in columns.
+const COLUMNS_FACTOR_MAX: usize = 2;
+
 /// A trace to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OtlpTrace {
@@ -20,20 +25,29 @@ pub struct OtlpTrace {
     pub spans: u64,
     /// An OTLP `TracesData` message.
     pub otlp: Bytes,
+    /// Its outline as columns, where it has been made.
+    pub columns: Option<Bytes>,
+}
+
+/// The columns of a stored trace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoredColumns {
+    /// Compressed with zstd; none if they have not been made.
+    pub zstd: Option<Vec<u8>>,
+}
+
+/// A trace in the form that is stored.
+#[derive(Debug)]
+pub(crate) struct PackedTrace {
+    pub(crate) spans: i64,
+    pub(crate) otlp: Vec<u8>,
+    pub(crate) columns: Option<Vec<u8>>,
 }
 
 impl Db {
     /// Returns the trace of a run: an OTLP `TracesData` message.
     pub async fn trace(&self, project: &Project, run: RunId) -> Result<Option<Vec<u8>>, DbError> {
-        let packed = sqlx::query_scalar!(
-            "select otlp_zstd from traces where project = $1 and run_id = $2",
-            project.as_str(),
-            run.as_uuid(),
-        )
-        .fetch_optional(&self.pool)
-        .await
-        .map_err(|error| self.error(error))?;
-        let Some(packed) = packed else { return Ok(None) };
+        let Some(packed) = self.trace_zstd(project, run).await? else { return Ok(None) };
         let bytes_max = self.trace_bytes_max;
         match aside(move || unpack(&packed, bytes_max)).await {
             Ok(Some(otlp)) => Ok(Some(otlp)),
@@ -42,17 +56,118 @@ impl Db {
         }
     }
 
-    /// Compresses a trace that does not exceed the bound.
-    pub(crate) async fn pack(&self, run: RunId, trace: &OtlpTrace) -> Result<Vec<u8>, DbError> {
+    /// Returns the trace of a run as it is stored: an OTLP `TracesData` message, compressed with zstd.
+    pub async fn trace_zstd(
+        &self,
+        project: &Project,
+        run: RunId,
+    ) -> Result<Option<Vec<u8>>, DbError> {
+        sqlx::query_scalar!(
+            "select otlp_zstd from traces where project = $1 and run_id = $2",
+            project.as_str(),
+            run.as_uuid(),
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))
+    }
+
+    /// Whether the trace of a run is stored.
+    pub async fn has_trace(&self, project: &Project, run: RunId) -> Result<bool, DbError> {
+        let found = sqlx::query_scalar!(
+            "select run_id from traces where project = $1 and run_id = $2",
+            project.as_str(),
+            run.as_uuid(),
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        Ok(found.is_some())
+    }
+
+    /// Returns the columns of a run's trace, as they are stored; none if no trace is stored.
+    pub async fn columns(
+        &self,
+        project: &Project,
+        run: RunId,
+    ) -> Result<Option<StoredColumns>, DbError> {
+        let zstd = sqlx::query_scalar!(
+            "select columns_zstd from traces where project = $1 and run_id = $2",
+            project.as_str(),
+            run.as_uuid(),
+        )
+        .fetch_optional(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        Ok(zstd.map(|zstd| StoredColumns { zstd }))
+    }
+
+    /// Decompresses the stored columns of a run.
+    pub async fn unpack_columns(&self, run: RunId, zstd: Vec<u8>) -> Result<Vec<u8>, DbError> {
+        let bytes_max = self.columns_bytes_max();
+        match aside(move || unpack(&zstd, bytes_max)).await {
+            Ok(Some(columns)) => Ok(columns),
+            Ok(None) => Err(DbError::ColumnsTooLarge { run, bytes_max }),
+            Err(error) => {
+                Err(DbError::corrupt(format!("the columns of the trace of run `{run}`"), error))
+            }
+        }
+    }
+
+    /// Stores the columns of a trace that has none, and returns them compressed. Does nothing if the trace has columns by now, or is
+    /// not stored any longer.
+    pub async fn keep_columns(
+        &self,
+        project: &Project,
+        run: RunId,
+        columns: Bytes,
+    ) -> Result<Vec<u8>, DbError> {
+        let bytes_max = self.columns_bytes_max();
+        if columns.len() > bytes_max {
+            return Err(DbError::ColumnsTooLarge { run, bytes_max });
+        }
+        let zstd = compress(run, columns).await?;
+        sqlx::query!(
+            "update traces set columns_zstd = $3
+             where project = $1 and run_id = $2 and columns_zstd is null",
+            project.as_str(),
+            run.as_uuid(),
+            zstd,
+        )
+        .execute(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        Ok(zstd)
+    }
+
+    /// Compresses a trace that does not exceed the bound. Columns that exceed theirs are left out.
+    pub(crate) async fn pack(&self, run: RunId, trace: &OtlpTrace) -> Result<PackedTrace, DbError> {
         let bytes_max = self.trace_bytes_max;
         if trace.otlp.len() > bytes_max {
             return Err(DbError::TraceTooLarge { run, bytes_max });
         }
-        let otlp = trace.otlp.clone();
-        aside(move || zstd::bulk::compress(&otlp, LEVEL))
-            .await
-            .map_err(|error| DbError::Unwritable { run, what: "trace", reason: error.to_string() })
+        let columns_bytes_max = self.columns_bytes_max();
+        let columns = match &trace.columns {
+            Some(columns) if columns.len() <= columns_bytes_max => {
+                Some(compress(run, columns.clone()).await?)
+            }
+            _ => None,
+        };
+        let otlp = compress(run, trace.otlp.clone()).await?;
+        Ok(PackedTrace { spans: i64::try_from(trace.spans).unwrap_or(i64::MAX), otlp, columns })
     }
+
+    fn columns_bytes_max(&self) -> usize {
+        self.trace_bytes_max.saturating_mul(COLUMNS_FACTOR_MAX)
+    }
+}
+
+async fn compress(run: RunId, bytes: Bytes) -> Result<Vec<u8>, DbError> {
+    aside(move || zstd::bulk::compress(&bytes, LEVEL)).await.map_err(|error| DbError::Unwritable {
+        run,
+        what: "trace",
+        reason: error.to_string(),
+    })
 }
 
 /// Runs the work on a blocking thread: large traces take long enough to block other tasks.

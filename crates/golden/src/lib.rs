@@ -1,4 +1,4 @@
-//! Golden files: texts that a test compares with files beside it.
+//! Golden files: texts, or bytes, that a test compares with files beside it.
 //!
 //! If a file differs, the comparison writes a `.proposed` file beside it. `cargo xtask accept` moves the proposals over
 //! the golden files, once a person has read the difference. A file beside the compared ones that no case was compared
@@ -23,9 +23,19 @@ pub struct Golden {
 impl Golden {
     /// Compares `found` with the content of the file.
     pub fn compare(&mut self, file: &Path, found: &str) {
+        self.compare_as(file, found.as_bytes(), found);
+    }
+
+    /// Compares `found` with the content of a file that is no text.
+    pub fn compare_bytes(&mut self, file: &Path, found: &[u8]) {
+        self.compare_as(file, found, &format!("{} bytes", found.len()));
+    }
+
+    /// Compares bytes, which a complaint shows as this text.
+    fn compare_as(&mut self, file: &Path, found: &[u8], shown: &str) {
         self.compared.insert(file.to_owned());
         let proposed = proposal(file);
-        if fs::read_to_string(file).is_ok_and(|expected| expected == found) {
+        if fs::read(file).is_ok_and(|expected| expected == found) {
             // The proposal of an earlier failure is obsolete.
             let _absent = fs::remove_file(proposed);
             return;
@@ -36,7 +46,7 @@ impl Golden {
             }
             Err(error) => format!("and no proposal can be written: {error}"),
         };
-        self.complaints.push(format!("{} differs; {written}:\n{found}", file.display()));
+        self.complaints.push(format!("{} differs; {written}:\n{shown}", file.display()));
     }
 
     /// Fails if a file differed, if one of the folders holds a file with the extension of a compared one that was not
@@ -111,6 +121,21 @@ mod tests {
             panic::catch_unwind(|| Golden::default().finish(1)).is_err(),
             "nothing was compared"
         );
+    }
+
+    #[test]
+    fn bytes_that_are_no_text_are_compared() {
+        let folder = tempfile::TempDir::new().expect("a folder");
+        let file = folder.path().join("a.bin");
+        let compared = |found: &[u8]| {
+            let mut golden = Golden::default();
+            golden.compare_bytes(&file, found);
+            golden
+        };
+        fs::write(&file, [0xff, 0]).expect("written");
+        compared(&[0xff, 0]).finish(1);
+        assert!(panic::catch_unwind(|| compared(&[0xff, 1]).finish(1)).is_err(), "it fails");
+        assert_eq!(fs::read(folder.path().join("a.bin.proposed")).expect("proposed"), [0xff, 1]);
     }
 
     #[test]

@@ -63,7 +63,7 @@ pub use resolve::resolve;
 pub use resolve_error::ResolveError;
 pub use schema::schema;
 pub use secrets::Secrets;
-pub use selection::select;
+pub use selection::{SelectionError, select, select_within_budget};
 pub use storable::{StorableDocument, storable_documents};
 pub use value::function::Seed;
 pub use vars::Vars;

@@ -3,7 +3,8 @@
 //! [`split`] scans a request on the wire format and extracts, still as bytes, the spans of wanted traces; it only counts
 //! everything else. [`append`] decodes such bytes into a trace, [`encode`] encodes a trace, and no data of a span is lost on
 //! the way. [`read`] reads trace files, of OTLP and of tools that store traces; [`traces_from_json`] converts a request in JSON
-//! into one in protobuf.
+//! into one in protobuf. [`find`] decodes the spans with one id only, and [`columns`] writes the outline of a trace as columns of
+//! numbers, for the web page.
 //!
 //! Messages are decoded and encoded field by field, directly from and into the rows of a trace. Deliberately absent: generated
 //! types, listeners, compression, runs, the content of logs and metrics (they are counted), and references into the string
@@ -11,8 +12,10 @@
 
 mod answer;
 mod append;
+mod columns;
 mod count;
 mod encode;
+mod find;
 mod message;
 mod read;
 mod schema;
@@ -21,8 +24,10 @@ mod wire;
 
 pub use answer::{partial_success, partial_success_json, status, status_json};
 pub use append::{AppendError, append};
+pub use columns::{COLUMNS_VERSION, ColumnsTooLarge, columns};
 pub use count::{LogRecords, count_metrics, read_logs};
 pub use encode::encode;
+pub use find::find;
 pub use read::{
     Form, ReadError, TraceFile, count_metrics_json, read, read_logs_json, read_recording,
     traces_from_json,

@@ -33,10 +33,13 @@ const POLLS_MAX: usize = 400;
 /// Response headers that are part of the API's contract.
 const HEADERS: &[&str] = &["allow", "content-type", "etag", "location", "retry-after"];
 
-/// Operations that succeed only with a system that sends spans, which `crates/cli/tests/thread.rs` has, with a person who
-/// logged in, which `oidc.rs` has, or with a trace store, which `crates/cli/tests/stores.rs` has.
+/// Operations that succeed only with a stored trace, which `traces.rs` has, with a person who logged in, which `oidc.rs` has, or with
+/// a trace store, which `crates/cli/tests/stores.rs` has.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("GET", "/api/v1/runs/{run}/trace"),
+    ("GET", "/api/v1/runs/{run}/trace/columns"),
+    ("GET", "/api/v1/runs/{run}/trace/select"),
+    ("GET", "/api/v1/runs/{run}/trace/spans/{span}"),
     ("DELETE", "/api/v1/sessions/{id}"),
     ("POST", "/api/v1/trace-stores/{id}/probe"),
 ];

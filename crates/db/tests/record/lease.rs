@@ -166,7 +166,8 @@ async fn write(db: &Db, run: RunId, epoch: i64, write: Write) -> Result<(), DbEr
         Write::Finish => {
             let outcome = outcome(run, Verdict::Passed);
             let events = [RunEvent { at: at(5), what: What::Judged { verdict: Verdict::Passed } }];
-            let trace = Some(OtlpTrace { spans: 1, otlp: b"otlp".as_slice().into() });
+            let otlp = b"otlp".as_slice().into();
+            let trace = Some(OtlpTrace { spans: 1, otlp, columns: None });
             db.finish(run, epoch, &RunCompletion { outcome: &outcome, events: &events, trace })
                 .await
         }

@@ -24,6 +24,8 @@ mod telemetry;
 mod tests;
 mod token_login;
 mod tokens;
+mod trace_spans;
+mod traces;
 
 use std::sync::LazyLock;
 
@@ -54,6 +56,8 @@ fn operations() -> OpenApiRouter<App> {
         .merge(documents::routes())
         .merge(probe::routes())
         .merge(runs::routes())
+        .merge(traces::routes())
+        .merge(trace_spans::routes())
         .merge(events::routes())
         .merge(reports::routes())
         .merge(judgements::routes())

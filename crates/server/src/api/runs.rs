@@ -1,4 +1,4 @@
-//! Runs: start, stop, and read with their trace.
+//! Runs: start, stop, and read.
 
 use std::{
     collections::{BTreeMap, HashSet},
@@ -45,11 +45,7 @@ const TIMEOUT_SECS: std::ops::RangeInclusive<f64> = 0.1..=86_400.0;
 const IDEMPOTENCY_KEY: &str = "idempotency-key";
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new()
-        .routes(routes!(start))
-        .routes(routes!(stop))
-        .routes(routes!(read))
-        .routes(routes!(trace))
+    OpenApiRouter::new().routes(routes!(start)).routes(routes!(stop)).routes(routes!(read))
 }
 
 /// A run.
@@ -396,35 +392,4 @@ pub(super) async fn stored(
 ) -> Result<StoredRun, Problem> {
     let stored = app.watch.db(context, Call("SELECT", "runs"), app.db.run(project, id)).await?;
     stored.ok_or_else(|| Problem::new(Fault::Missing, format!("there is no run `{id}`")))
-}
-
-/// The trace that was judged, as OTLP protobuf.
-#[utoipa::path(
-    get,
-    path = "/api/v1/runs/{run}/trace",
-    tag = "runs",
-    operation_id = "readTrace",
-    params(ProjectQuery, ("run" = inline(openapi::RunId), Path, description = "The run.")),
-    responses((
-        status = 200,
-        description = "An OTLP `TracesData` message.",
-        body = inline(openapi::Bytes),
-        content_type = "application/x-protobuf",
-    )),
-)]
-pub(super) async fn trace(
-    State(app): State<App>,
-    QueryParams(ProjectQuery { project }): QueryParams<ProjectQuery>,
-    Extension(context): Extension<TraceParent>,
-    PathId(id): PathId<RunId>,
-) -> Result<Response, Problem> {
-    let place = ReaderPermit::take(&app, &project).await;
-    let bytes = app.db.trace(&project, id);
-    let bytes = app.watch.db(context, Call("SELECT", "traces"), bytes).await?.ok_or_else(|| {
-        Problem::new(
-            Fault::Missing,
-            format!("the run `{id}` has no trace (yet), or there is no such run"),
-        )
-    })?;
-    Ok(([(header::CONTENT_TYPE, "application/x-protobuf")], place.held(bytes)).into_response())
 }

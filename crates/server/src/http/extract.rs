@@ -23,6 +23,9 @@ pub(crate) struct QueryParams<T>(pub(crate) T);
 /// The only id in a path.
 pub(crate) struct PathId<T>(pub(crate) T);
 
+/// Both ids in a path.
+pub(crate) struct PathIds<T, U>(pub(crate) T, pub(crate) U);
+
 /// The context of a document handler: the application state, the trace context, the caller, and the request headers.
 pub(crate) struct RequestContext {
     pub(crate) app: App,
@@ -68,11 +71,28 @@ impl<T: FromStr<Err = InvalidId>> FromRequestParts<App> for PathId<T> {
         let Path(text) = parts.extract::<Path<String>>().await.map_err(|rejection| {
             Problem::new(Fault::Invalid, rejection.body_text()).with_status(rejection.status())
         })?;
-        let id = text
-            .parse()
-            .map_err(|error: InvalidId| Problem::new(Fault::Invalid, error.to_string()))?;
-        Ok(Self(id))
+        Ok(Self(id(&text)?))
     }
+}
+
+impl<T, U> FromRequestParts<App> for PathIds<T, U>
+where
+    T: FromStr<Err = InvalidId>,
+    U: FromStr<Err = InvalidId>,
+{
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, _app: &App) -> Result<Self, Problem> {
+        let path = parts.extract::<Path<(String, String)>>().await;
+        let Path((first, second)) = path.map_err(|rejection| {
+            Problem::new(Fault::Invalid, rejection.body_text()).with_status(rejection.status())
+        })?;
+        Ok(Self(id(&first)?, id(&second)?))
+    }
+}
+
+fn id<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, Problem> {
+    text.parse().map_err(|error: InvalidId| Problem::new(Fault::Invalid, error.to_string()))
 }
 
 impl FromRequestParts<App> for RequestContext {

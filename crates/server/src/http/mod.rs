@@ -3,8 +3,10 @@
 pub(crate) mod app;
 pub(crate) mod backlog;
 pub(crate) mod code;
+pub(crate) mod compression;
 pub(crate) mod extract;
 pub(crate) mod guard;
+pub(crate) mod immutable;
 pub(crate) mod listen;
 pub(crate) mod liveness;
 pub(crate) mod observe;

@@ -1,7 +1,9 @@
-//! The choice between a file and its compressed copies, by the `Accept-Encoding` of a request (RFC 9110).
+//! The choice between a file and its compressed copies, by the `Accept-Encoding` of a request.
 
-use axum::http::{HeaderMap, header};
+use axum::http::HeaderMap;
 use web::WebFile;
+
+use crate::http::compression::is_accepted;
 
 /// The encoding of a compressed copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,24 +30,6 @@ impl Encoding {
             .find_map(|(encoding, copy)| Some((Some(encoding), copy?)))
             .unwrap_or((None, file.plain))
     }
-}
-
-/// Whether the headers accept an encoding: by name, or else by `*`, with a quality that is not zero.
-fn is_accepted(headers: &HeaderMap, name: &str) -> bool {
-    let values = headers.get_all(header::ACCEPT_ENCODING).iter();
-    let ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|text| text.split(','));
-    let mut any = false;
-    for range in ranges {
-        let mut parts = range.split(';').map(str::trim);
-        let coding = parts.next().unwrap_or_default();
-        let quality = parts.find_map(|part| part.strip_prefix("q=")).map_or(Ok(1.0), str::parse);
-        let is_accepted = quality.is_ok_and(|quality: f32| quality > 0.0);
-        if coding.eq_ignore_ascii_case(name) {
-            return is_accepted;
-        }
-        any |= coding == "*" && is_accepted;
-    }
-    any
 }
 
 #[cfg(test)]

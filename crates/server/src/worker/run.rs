@@ -418,7 +418,7 @@ async fn record(
     Ok(ended.outcome)
 }
 
-/// Encodes a trace for the database, with its secrets masked.
+/// Encodes a trace for the database, with its secrets masked, and its columns for the page.
 async fn encoded(
     share: &Share,
     trace: Arc<Trace>,
@@ -427,7 +427,9 @@ async fn encoded(
     let encode = move || {
         let masked = secrets.masked_trace(&trace)?;
         let kept = masked.as_ref().unwrap_or(&trace);
-        Ok(OtlpTrace { spans: kept.len() as u64, otlp: otlp::encode(kept).into() })
+        // The trace is valid without its columns.
+        let columns = otlp::columns(kept).ok().map(Into::into);
+        Ok(OtlpTrace { spans: kept.len() as u64, otlp: otlp::encode(kept).into(), columns })
     };
     share.run(encode).await
 }
