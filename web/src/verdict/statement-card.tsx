@@ -2,10 +2,12 @@ import { useState } from "react";
 import { Button } from "../kit/button.tsx";
 import { Prose, Text } from "../kit/text.tsx";
 import { words } from "../words.ts";
+import { EvidenceView } from "./evidence-view.tsx";
 import { Mark } from "./mark.tsx";
+import { SpanLink } from "./span-link.tsx";
 import styles from "./statement-card.module.css";
 import type { SpanEvidence, Statement } from "./statements.ts";
-import { unfolded } from "./statements.ts";
+import { decidedWords, unfolded } from "./statements.ts";
 
 /** The spans of a card that are shown before the reader asks for the others. */
 const SPANS_SHOWN = 5;
@@ -52,7 +54,8 @@ export function StatementBody({ statement }: { readonly statement: Statement }) 
           <Prose value={reason} />
         </p>
       )}
-      <Evidence spans={statement.spans} more={statement.moreSpans} />
+      {statement.evidence === undefined ? null : <EvidenceView evidence={statement.evidence} />}
+      <Evidence statement={statement} />
       <p className={styles.decided}>{decidedWords(statement)}</p>
     </>
   );
@@ -62,16 +65,9 @@ function unfoldedText(text: string) {
   return <Text value={unfolded(text)} />;
 }
 
-function decidedWords({ decided, verdict }: Statement): string {
-  if (verdict === "inconclusive") {
-    return decided === "response" ? words.run.decided.openResponse : words.run.decided.open;
-  }
-  const labels = words.run.decided[decided];
-  return decided === "absence" ? `${labels}. ${words.run.decided.absenceMore}` : `${labels}.`;
-}
-
-function Evidence({ spans, more }: { readonly spans: readonly SpanEvidence[]; readonly more: number }) {
+function Evidence({ statement }: { readonly statement: Statement }) {
   const [isOpen, setOpen] = useState(false);
+  const { moreSpans: more, spans } = statement;
   if (spans.length === 0) {
     return null;
   }
@@ -100,7 +96,7 @@ function Evidence({ spans, more }: { readonly spans: readonly SpanEvidence[]; re
               {hasSpan(span) ? (
                 <td className={styles.span}>
                   {span.name === "" ? null : <Text value={span.name} charsMax={80} />}
-                  {span.spanId === null ? null : <code>{span.spanId}</code>}
+                  {span.spanId === null ? null : <SpanLink span={span.spanId} />}
                 </td>
               ) : null}
             </tr>
