@@ -5,7 +5,7 @@ import { visible } from "../kit/marks.ts";
 import { words } from "../words.ts";
 import type { Difference } from "./difference.ts";
 import { groupBars, requirements, valueText } from "./evidence.ts";
-import { sentence, sentenceText } from "./sentence.ts";
+import { type SentencePart, sentence } from "./sentence.ts";
 import { settlementLine } from "./settlement-line.ts";
 import { decidedWords, type Outcome, type Statement, statements, unfolded } from "./statements.ts";
 import { triggerLine } from "./trigger-line.ts";
@@ -33,7 +33,7 @@ export function runMarkdown(run: Schemas["Run"], address: string, green: GreenRu
   const held = of("passed");
   return [
     `## ${MARKS[outcome.verdict]} ${words.verdict[outcome.verdict]}: ${prose(outcome.test)}`,
-    prose(sentenceText(sentence(outcome))),
+    sentence(outcome).map(partText).join(""),
     facts(run, address),
     section(words.run.failedStatements, of("failed").slice(0, STATEMENTS_MAX).map(statementText)),
     section(words.run.why, [whys(outcome).map(whyText).join("\n")]),
@@ -61,6 +61,10 @@ function facts(run: Schemas["Run"], address: string): string {
     ...(run.traceId ? [`${labels.trace} \`${run.traceId}\``] : []),
   ];
   return parts.join(" · ");
+}
+
+function partText({ role, text }: SentencePart): string {
+  return role === "words" ? text : role === "subject" ? code(text) : prose(text);
 }
 
 function section(title: string, parts: readonly string[]): string {
