@@ -803,9 +803,9 @@ export interface components {
     schemas: {
         /** @description What the analyzer says of the trace. */
         Analysis: {
-            score: number;
             minimumScore: number;
             plugins: components["schemas"]["PluginAnalysis"][];
+            score: number;
         };
         /** @description How the trigger ended. */
         Answer: "notFired" | {
@@ -864,19 +864,19 @@ export interface components {
         AssertionJudgement: {
             /** @description As written. */
             assertion: string;
-            place: components["schemas"]["Place"];
-            verdict: components["schemas"]["Verdict"];
             /**
              * @description What decided it: a span that is there, one that is not, or the answer.
              * @enum {string}
              */
             decided: "presence" | "absence" | "response";
+            evidence?: components["schemas"]["StatementEvidence"];
+            /** @description Spans that are not listed. */
+            moreSpans: number;
+            place: components["schemas"]["Place"];
             /** @description Why it did not pass, in words. */
             reason: string | null;
             spans: components["schemas"]["SpanEvidence"][];
-            /** @description Spans that are not listed. */
-            moreSpans: number;
-            evidence?: components["schemas"]["StatementEvidence"];
+            verdict: components["schemas"]["Verdict"];
         };
         /** @description A change that a caller requested, or a login. */
         AuditEntry: {
@@ -920,22 +920,33 @@ export interface components {
         };
         /** @description A claim and what it came to. */
         ClaimJudgement: {
-            name: string | null;
             /** @description As written. */
             claim: string;
-            place: components["schemas"]["Place"];
-            verdict: components["schemas"]["Verdict"];
             /**
              * @description What decided it: a span that is there, one that is not, or the answer.
              * @enum {string}
              */
             decided: "presence" | "absence" | "response";
+            evidence?: components["schemas"]["StatementEvidence"];
+            /** @description Spans that are not listed. */
+            moreSpans: number;
+            name: string | null;
+            place: components["schemas"]["Place"];
             /** @description Why it did not pass, in words. */
             reason: string | null;
             spans: components["schemas"]["SpanEvidence"][];
-            /** @description Spans that are not listed. */
-            moreSpans: number;
-            evidence?: components["schemas"]["StatementEvidence"];
+            verdict: components["schemas"]["Verdict"];
+        };
+        /** @description A comparison with both of its values. */
+        ComparisonEvidence: {
+            expected?: components["schemas"]["EvidenceValue"];
+            found?: components["schemas"]["EvidenceValue"];
+            /** @description As the language of tests writes it, with each `not` applied: `<=`, `not-contains`, `between`, `exists`. */
+            operator: string;
+            /** @description The span that it was evaluated on; left out if it is about several, or about the response. */
+            spanId?: string;
+            /** @description The expression whose value was found, as written. */
+            subject: string;
         };
         /** @description A token that was just made. */
         CreatedToken: {
@@ -948,12 +959,12 @@ export interface components {
         };
         /** @description Why telemetry is missing. */
         Diagnosis: {
+            /** @description What to do. */
+            advice: string;
             /** @description One word, for programs. */
             cause: string;
             says: string;
             spans: string[];
-            /** @description What to do. */
-            advice: string;
         };
         /** @description A document: YAML, or the same as JSON. `qualitytrace schema tests` prints the schema of each type. */
         Document: {
@@ -996,13 +1007,44 @@ export interface components {
             at: string;
             what: components["schemas"]["What"];
         };
+        /** @description The first items of a list. */
+        EvidenceList: {
+            items: components["schemas"]["EvidenceValue"][];
+            /** @description Items that are not listed. */
+            more?: number;
+        };
+        /** @description Two bounds, both included: the required range, or all that is known of a value. */
+        EvidenceRange: {
+            high: components["schemas"]["EvidenceValue"];
+            low: components["schemas"]["EvidenceValue"];
+        };
+        /** @description A value with its type. A long text is cut and ends with `…`. */
+        EvidenceValue: ("absent" | "null") | {
+            boolean: boolean;
+        } | {
+            /** @description With all digits; a reader of JSON may round a number. */
+            number: string;
+        } | {
+            durationNs: number;
+        } | {
+            text: string;
+        } | {
+            /** @description A list or an object, as JSON. */
+            json: string;
+        } | {
+            list: components["schemas"]["EvidenceList"];
+        } | {
+            anyOf: components["schemas"]["EvidenceList"];
+        } | {
+            between: components["schemas"]["EvidenceRange"];
+        };
         /** @description How a program ended. */
         Exit: {
             code: number;
-            stdout: components["schemas"]["AnswerBody"];
+            durationNs: number;
             /** @description The end of it. */
             stderr: string;
-            durationNs: number;
+            stdout: components["schemas"]["AnswerBody"];
         };
         /** @description How one exporter is doing. */
         ExporterStatus: {
@@ -1060,9 +1102,31 @@ export interface components {
             state: string;
         };
         Finding: {
-            spanId: string | null;
-            name: string;
             message: string;
+            name: string;
+            spanId: string | null;
+        };
+        /** @description A group of spans with the same key. */
+        GroupEvidence: {
+            /** @description Whether the comparison holds in this group. */
+            holds: boolean;
+            key: components["schemas"]["GroupKeyPart"][];
+            spans: number;
+            value: components["schemas"]["EvidenceValue"];
+        };
+        GroupKeyPart: {
+            /** @description The expression after `by`. */
+            name: string;
+            value: components["schemas"]["EvidenceValue"];
+        };
+        /** @description The groups of an aggregate with `by`. */
+        GroupsEvidence: {
+            /** @description Groups in which the comparison does not hold. */
+            broken: number;
+            /** @description Groups that are not listed. */
+            more?: number;
+            /** @description The worst first, at most 20. */
+            worst: components["schemas"]["GroupEvidence"][];
         };
         /** @description A document in a list. */
         ListedDocument: {
@@ -1110,6 +1174,16 @@ export interface components {
             /** @description Whether there is an identity provider, at `/auth/login`. */
             oidc: boolean;
         };
+        /** @description A span that all but one condition of a selector match. */
+        NearMiss: {
+            /** @description The condition that failed. */
+            condition: string;
+            found?: components["schemas"]["EvidenceValue"];
+            name: string;
+            /** @description The selector that matches no span. */
+            selector: string;
+            spanId: string;
+        };
         /** @description What a token is to be. */
         NewToken: {
             /**
@@ -1140,47 +1214,47 @@ export interface components {
         };
         /** @description What a run ended with. */
         Outcome: {
+            analysis: null | components["schemas"]["Analysis"];
+            answer: null | components["schemas"]["Answer"];
+            /** @description Why telemetry is missing, the likeliest cause first. */
+            diagnoses: components["schemas"]["Diagnosis"][];
+            /** @description The verdicts of earlier tries, where it was asked to be tried again. */
+            earlier?: components["schemas"]["Verdict"][];
+            judgement: components["schemas"]["RunJudgement"];
+            overtaken: null | components["schemas"]["Overtaken"];
+            /** @description Whether spans may still change the verdict; what a run ended with is final. */
+            provisional?: boolean;
+            /** @description Why it is inconclusive beyond what the assertions say, each with what to do. */
+            reasons: string[];
             /**
              * Format: uuid
              * @description The run.
              */
             runId: string | null;
-            /** @description The test's name. */
-            test: string;
-            verdict: components["schemas"]["Verdict"];
-            /** @description Whether spans may still change the verdict; what a run ended with is final. */
-            provisional?: boolean;
-            superseded?: components["schemas"]["Superseded"];
-            /** @description The verdicts of earlier tries, where it was asked to be tried again. */
-            earlier?: components["schemas"]["Verdict"][];
-            /** @description Why it is inconclusive beyond what the assertions say, each with what to do. */
-            reasons: string[];
-            /** @description Why telemetry is missing, the likeliest cause first. */
-            diagnoses: components["schemas"]["Diagnosis"][];
-            /** @description The trace under test; null where nothing was fired. */
-            traceId: string | null;
-            answer: null | components["schemas"]["Answer"];
             settlement: null | components["schemas"]["Settlement"];
-            overtaken: null | components["schemas"]["Overtaken"];
-            judgement: components["schemas"]["RunJudgement"];
-            analysis: null | components["schemas"]["Analysis"];
             /** @description In the order they began. */
             steps: components["schemas"]["StepTime"][];
+            superseded?: components["schemas"]["Superseded"];
+            /** @description The test's name. */
+            test: string;
+            /** @description The trace under test; null where nothing was fired. */
+            traceId: string | null;
+            verdict: components["schemas"]["Verdict"];
         };
         /** @description An output of a test. */
         OutputValue: {
             name: string;
-            /** @description Null where it has none. */
-            value: string | null;
             /** @description Why it has none. */
             reason: string | null;
+            /** @description Null where it has none. */
+            value: string | null;
         };
         /** @description What spans that came after the verdict would have made of it. */
         Overtaken: {
-            verdict: components["schemas"]["Verdict"];
-            spans: number;
             afterNs: number;
             service: string | null;
+            spans: number;
+            verdict: components["schemas"]["Verdict"];
         };
         /** @description A page of a list. */
         Page_AuditEntry: {
@@ -1350,16 +1424,16 @@ export interface components {
         };
         /** @description Where something stands in a document. */
         Place: {
+            /** @description In characters, from 1. */
+            column: number;
             file: string;
             /** @description From 1. */
             line: number;
-            /** @description In characters, from 1. */
-            column: number;
         };
         PluginAnalysis: {
             id: string;
-            score: number;
             rules: components["schemas"]["RuleAnalysis"][];
+            score: number;
         };
         /** @description Why a request failed (RFC 9457). */
         Problem: {
@@ -1384,14 +1458,14 @@ export interface components {
         ProblemCode: "invalid-request" | "invalid-document" | "too-large" | "request-timeout" | "method-not-allowed" | "not-acceptable" | "not-found" | "conflict" | "version-changed" | "key-used" | "run-active" | "unauthenticated" | "forbidden" | "cross-origin" | "rate-limited" | "overloaded" | "telemetry-blocked" | "not-ready" | "unavailable" | "internal";
         /** @description How long a process had to be quiet. */
         ProcessQuiet: {
-            service: string;
-            instance: string | null;
-            spans: number;
-            delayNs: number;
-            silentNs: number;
-            quietNs: number;
             /** @enum {string} */
             because: "least" | "seen" | "declared" | "started" | "learned" | "unknown";
+            delayNs: number;
+            instance: string | null;
+            quietNs: number;
+            service: string;
+            silentNs: number;
+            spans: number;
         };
         /** @description What a run has left, judged once more. */
         Rejudgement: {
@@ -1407,17 +1481,17 @@ export interface components {
         };
         /** @description What the system replied by another protocol than HTTP. */
         Reply: {
+            body: components["schemas"]["AnswerBody"];
+            durationNs: number;
+            headers: string[][];
+            /** @description Whether the protocol counts the status as a failure. */
+            isError: boolean;
             /** @description The type of the trigger. */
             protocol: string;
             /** @description As the protocol numbers it. */
             status: number;
             /** @description Empty where the protocol has no name for it. */
             statusName: string;
-            /** @description Whether the protocol counts the status as a failure. */
-            isError: boolean;
-            headers: string[][];
-            body: components["schemas"]["AnswerBody"];
-            durationNs: number;
         };
         /** @description The JSON of a report of one run. */
         Report: {
@@ -1430,60 +1504,70 @@ export interface components {
         };
         /** @description What the system answered. */
         Response: {
-            status: number;
-            headers: string[][];
             body: components["schemas"]["AnswerBody"];
             durationNs: number;
+            headers: string[][];
+            status: number;
         };
         RuleAnalysis: {
+            findings: components["schemas"]["Finding"][];
             id: string;
             /** @enum {string} */
             level: "error" | "warning";
-            weight: number;
-            findings: components["schemas"]["Finding"][];
             moreFindings: number;
+            weight: number;
         };
         /** @description A run. */
         Run: {
             /** Format: date-time */
             acceptedAt: string;
+            /** Format: date-time */
+            endedAt?: string | null;
             /** Format: uuid */
             id: string;
             outcome?: null | components["schemas"]["Outcome"];
             provisionalVerdict?: null | components["schemas"]["Verdict"];
+            /** @description The state of the system under test, such as a commit, if the start named one. */
+            revision?: string | null;
+            /**
+             * @description Who started it: `anyone` where access is off, `token`, `person`, or `suite`. The audit log has their names. Null for a
+             *     run of a server that did not record it.
+             */
+            startedBy?: string | null;
             /** @description `queued`, `running` or `ended`. */
             state: string;
             /** @description When a stop was requested. */
             stopAt?: string | null;
+            /** @description The run of the suite of which it is a step. */
+            suiteRun?: string | null;
             test: string;
+            /** @description What is stored of the trace. */
+            trace: components["schemas"]["StoredTrace"];
             /** @description The trace under test, once the attempt is recorded. */
             traceId?: string | null;
+            /** @description The span of the trigger, once the attempt is recorded. */
+            triggerSpanId?: string | null;
+            /** @description The variable sets that it was started with; a later one overrules an earlier one. */
+            variableSets: string[];
+            /** @description The values of variables that it was started with; null for a secret. Those of variable sets are not recorded. */
+            variables: {
+                [key: string]: string | null;
+            };
             verdict?: null | components["schemas"]["Verdict"];
             /**
              * Format: int32
              * @description The version of the test that it runs.
              */
             version: number;
-            /** Format: date-time */
-            endedAt?: string | null;
-            startedBy?: string | null;
-            suiteRun?: string | null;
-            revision?: string | null;
-            variables: {
-                [key: string]: string | null;
-            };
-            variableSets: string[];
-            triggerSpanId?: string | null;
-            trace: components["schemas"]["StoredTrace"];
         };
         /** @description The verdicts of the assertions, and the outputs. */
         RunJudgement: {
-            verdict: components["schemas"]["Verdict"];
-            specs: components["schemas"]["SpecJudgement"][];
             claims: components["schemas"]["ClaimJudgement"][];
             outputs: components["schemas"]["OutputValue"][];
+            specs: components["schemas"]["SpecJudgement"][];
             /** @description The trace in short, where it helps to see it; the first spans of it. */
             tree: components["schemas"]["TreeSpan"][];
+            verdict: components["schemas"]["Verdict"];
         };
         /** @description What anyone may know of a server. */
         ServerFacts: {
@@ -1520,16 +1604,8 @@ export interface components {
         };
         /** @description Why the trace was taken as whole, or not. */
         Settlement: {
-            /** @description What keeps it from being whole; empty where it is. */
-            unsettled: components["schemas"]["Unsettled"][];
-            /** @description How many spans it has. */
-            spans: number;
-            /** @description From the answer to the decision. */
-            waitedNs: number;
-            /** @description How long no span had come. */
-            silentNs: number | null;
-            /** @description How long none had to come. */
-            quietNs: number;
+            /** @description Whether everything that was sent was read. */
+            drained: boolean;
             /**
              * Format: date-time
              * @description When the last span came.
@@ -1539,31 +1615,39 @@ export interface components {
             lingerNs?: number;
             /** @description Log records of the trace that came; they are counted and not kept. */
             logs?: number;
-            /** @description Peers that were called and sent no span. */
-            unanswered?: components["schemas"]["UnansweredPeer"][];
+            processes: components["schemas"]["ProcessQuiet"][];
+            /** @description How long none had to come. */
+            quietNs: number;
+            /** @description How long no span had come. */
+            silentNs: number | null;
+            /** @description How many spans it has. */
+            spans: number;
             /** @description The trace stores that were queried. */
             stores?: components["schemas"]["StoreQueries"][];
-            /** @description Whether everything that was sent was read. */
-            drained: boolean;
-            processes: components["schemas"]["ProcessQuiet"][];
+            /** @description Peers that were called and sent no span. */
+            unanswered?: components["schemas"]["UnansweredPeer"][];
+            /** @description What keeps it from being whole; empty where it is. */
+            unsettled: components["schemas"]["Unsettled"][];
+            /** @description From the answer to the decision. */
+            waitedNs: number;
         };
         /** @description A span, and what was found there. */
         SpanEvidence: {
-            spanId: string | null;
-            name: string;
-            verdict: components["schemas"]["Verdict"];
             found: string;
+            name: string;
+            spanId: string | null;
+            verdict: components["schemas"]["Verdict"];
         };
         /** @description A spec and what it came to. */
         SpecJudgement: {
-            name: string | null;
-            /** @description As written. */
-            selector: string;
-            place: components["schemas"]["Place"];
-            verdict: components["schemas"]["Verdict"];
+            assertions: components["schemas"]["AssertionJudgement"][];
             /** @description How many spans the selector found. */
             matched: number;
-            assertions: components["schemas"]["AssertionJudgement"][];
+            name: string | null;
+            place: components["schemas"]["Place"];
+            /** @description As written. */
+            selector: string;
+            verdict: components["schemas"]["Verdict"];
         };
         /** @description The options of a new run; the body may be empty. */
         Start: {
@@ -1584,21 +1668,33 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description The evidence for a statement that did not pass, as values. What is not known is left out. */
+        StatementEvidence: {
+            /** @description The comparisons that decide it, at most 5. */
+            comparisons?: components["schemas"]["ComparisonEvidence"][];
+            /** @description The spans that decide it or leave it open, at most 10,000. */
+            deciding?: string[];
+            groups?: components["schemas"]["GroupsEvidence"];
+            /** @description Deciding spans that are not listed. */
+            moreDeciding?: number;
+            /** @description The nearest misses of a selector that matches no span, at most 3. */
+            nearest?: components["schemas"]["NearMiss"][];
+        };
         /** @description When a step of a run began and ended. */
         StepTime: {
-            /** @enum {string} */
-            step: "queue" | "compile" | "resolve" | "trigger" | "settle" | "judge" | "linger" | "record";
             /** Format: date-time */
             began: string;
             /** Format: date-time */
             ended: string;
+            /** @enum {string} */
+            step: "queue" | "compile" | "resolve" | "trigger" | "settle" | "judge" | "linger" | "record";
         };
         /** @description Why the answers of a trace store do not prove that a span is absent. */
         StoreGap: {
-            /** @description The name of the store. */
-            store: string;
             /** @description What happened. */
             message: string;
+            /** @description The name of the store. */
+            store: string;
         };
         /** @description The way to a trace store. */
         StoreProbe: {
@@ -1618,13 +1714,32 @@ export interface components {
         };
         /** @description A trace store that was queried. */
         StoreQueries: {
-            /** @description The name of the store. */
-            store: string;
-            /** @description How long a span was allowed to be missing from its answers, in nanoseconds. */
-            lagNs: number;
             /** @description What it does not keep of spans. */
             lacks?: ("links" | "eventAttributes" | "valueTypes" | "scope" | "scopeAttributes" | "resource" | "statusMessage" | "nanoseconds" | "flags" | "traceState" | "nameCase" | "kinds")[];
+            /** @description How long a span was allowed to be missing from its answers, in nanoseconds. */
+            lagNs: number;
+            /** @description The name of the store. */
+            store: string;
         };
+        /** @description What is stored of the trace of a run. */
+        StoredTrace: {
+            /**
+             * Format: int64
+             * @description Its size in bytes as it is stored, which is compressed.
+             */
+            bytes?: number | null;
+            /**
+             * Format: int64
+             * @description The number of its spans, if it is stored.
+             */
+            spans?: number | null;
+            state: components["schemas"]["StoredTraceState"];
+        };
+        /**
+         * @description Whether the trace of a run is stored.
+         * @enum {string}
+         */
+        StoredTraceState: "stored" | "none" | "expired";
         /** @description A run of a suite. */
         SuiteRun: {
             /** Format: date-time */
@@ -1653,12 +1768,12 @@ export interface components {
         };
         /** @description The provisional verdict that was replaced before it was final. */
         Superseded: {
-            verdict: components["schemas"]["Verdict"];
-            /** @description Spans that came after it. */
-            spans: number;
             /** @description From the provisional verdict to the first of them; null where it was not a span that changed it. */
             afterNs: number | null;
             service: string | null;
+            /** @description Spans that came after it. */
+            spans: number;
+            verdict: components["schemas"]["Verdict"];
         };
         /** @description How the server's own telemetry is doing. */
         TelemetryStatus: {
@@ -1696,13 +1811,13 @@ export interface components {
         };
         /** @description A span of the tree. */
         TreeSpan: {
-            spanId: string;
-            name: string;
-            service: string | null;
             depth: number;
             /** @description Null where it ends before it starts. */
             durationNs: number | null;
             isError: boolean;
+            name: string;
+            service: string | null;
+            spanId: string;
         };
         /** @description How the last runs of a test went. */
         Trend: {
@@ -1724,14 +1839,14 @@ export interface components {
             runs: number;
         };
         UnansweredPeer: {
-            /** @description The service that called it. */
-            service: string;
-            /** @description The peer, as the calls name it; empty where they do not. */
-            peer: string;
             /** @description Calls without another side. */
             calls: number;
             /** @description Whether the test says that it sends none (`settle.absent`). */
             declared?: boolean;
+            /** @description The peer, as the calls name it; empty where they do not. */
+            peer: string;
+            /** @description The service that called it. */
+            service: string;
         };
         /** @description What keeps a trace from being whole. */
         Unsettled: ("noTelemetry" | "notAnswered" | "notQuiet" | "notWaited" | "tooLarge" | "spansLost" | "partial" | "notSampled") | {
@@ -1768,10 +1883,10 @@ export interface components {
             };
         } | {
             attempted: {
-                traceId: string;
-                spanId: string;
                 /** Format: date-time */
                 at: string;
+                spanId: string;
+                traceId: string;
             };
         } | {
             answered: {
@@ -1798,99 +1913,6 @@ export interface components {
         } | {
             overtaken: components["schemas"]["Overtaken"];
         };
-        /** @description The evidence for a statement that did not pass, as values. What is not known is left out. */
-        StatementEvidence: {
-            /** @description The comparisons that decide it, at most 5. */
-            comparisons?: components["schemas"]["ComparisonEvidence"][];
-            groups?: components["schemas"]["GroupsEvidence"];
-            /** @description The nearest misses of a selector that matches no span, at most 3. */
-            nearest?: components["schemas"]["NearMiss"][];
-            /** @description The spans that decide it or leave it open, at most 10,000. */
-            deciding?: string[];
-            /** @description Deciding spans that are not listed. */
-            moreDeciding?: number;
-        };
-        /** @description A comparison with both of its values. */
-        ComparisonEvidence: {
-            /** @description The span that it was evaluated on; left out if it is about several, or about the response. */
-            spanId?: string;
-            /** @description The expression whose value was found, as written. */
-            subject: string;
-            /** @description As the language of tests writes it, with each `not` applied: `<=`, `not-contains`, `between`, `exists`. */
-            operator: string;
-            expected?: components["schemas"]["EvidenceValue"];
-            found?: components["schemas"]["EvidenceValue"];
-        };
-        /** @description A value with its type. A long text is cut and ends with `…`. */
-        EvidenceValue: ("absent" | "null") | {
-            boolean: boolean;
-        } | {
-            /** @description With all digits; a reader of JSON may round a number. */
-            number: string;
-        } | {
-            durationNs: number;
-        } | {
-            text: string;
-        } | {
-            /** @description A list or an object, as JSON. */
-            json: string;
-        } | {
-            list: components["schemas"]["EvidenceList"];
-        } | {
-            anyOf: components["schemas"]["EvidenceList"];
-        } | {
-            between: components["schemas"]["EvidenceRange"];
-        };
-        /** @description The first items of a list. */
-        EvidenceList: {
-            items: components["schemas"]["EvidenceValue"][];
-            /** @description Items that are not listed. */
-            more?: number;
-        };
-        /** @description Two bounds, both included: the required range, or all that is known of a value. */
-        EvidenceRange: {
-            low: components["schemas"]["EvidenceValue"];
-            high: components["schemas"]["EvidenceValue"];
-        };
-        /** @description The groups of an aggregate with `by`. */
-        GroupsEvidence: {
-            /** @description The worst first, at most 20. */
-            worst: components["schemas"]["GroupEvidence"][];
-            /** @description Groups that are not listed. */
-            more?: number;
-            /** @description Groups in which the comparison does not hold. */
-            broken: number;
-        };
-        /** @description A group of spans with the same key. */
-        GroupEvidence: {
-            key: components["schemas"]["GroupKeyPart"][];
-            value: components["schemas"]["EvidenceValue"];
-            spans: number;
-            /** @description Whether the comparison holds in this group. */
-            holds: boolean;
-        };
-        GroupKeyPart: {
-            /** @description The expression after `by`. */
-            name: string;
-            value: components["schemas"]["EvidenceValue"];
-        };
-        /** @description A span that all but one condition of a selector match. */
-        NearMiss: {
-            spanId: string;
-            name: string;
-            /** @description The selector that matches no span. */
-            selector: string;
-            /** @description The condition that failed. */
-            condition: string;
-            found?: components["schemas"]["EvidenceValue"];
-        };
-        StoredTrace: {
-            state: components["schemas"]["StoredTraceState"];
-            spans?: number | null;
-            bytes?: number | null;
-        };
-        /** @enum {string} */
-        StoredTraceState: "stored" | "none" | "expired";
     };
     responses: never;
     parameters: never;
