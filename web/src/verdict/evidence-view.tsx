@@ -3,7 +3,14 @@ import type { Schemas } from "../api/client.ts";
 import { Button } from "../kit/button.tsx";
 import { Text } from "../kit/text.tsx";
 import { words } from "../words.ts";
-import { groupBars, type Requirement, requirements, type StatementEvidence, valueText } from "./evidence.ts";
+import {
+  conditionText,
+  groupBars,
+  type Requirement,
+  requirements,
+  type StatementEvidence,
+  valueText,
+} from "./evidence.ts";
 import styles from "./evidence-view.module.css";
 import { Mark } from "./mark.tsx";
 import { SpanLink } from "./span-link.tsx";
@@ -14,12 +21,21 @@ const SPANS_SHOWN = 4;
 const VALUE_CHARS_MAX = 160;
 
 /** What is required beside what was found, the groups, the nearest misses, and the spans that decide. */
-export function EvidenceView({ evidence }: { readonly evidence: StatementEvidence }) {
+export function EvidenceView({
+  evidence,
+  statement,
+}: {
+  readonly evidence: StatementEvidence;
+  /** The text of the statement: a subject that is in it needs no line of its own. */
+  readonly statement: string;
+}) {
   const { comparisons = [], deciding = [], groups, moreDeciding = 0, nearest = [] } = evidence;
+  const required = requirements(comparisons);
+  const isNamed = (subject: string) => required.length > 1 || !statement.includes(subject);
   return (
     <div className={styles.view}>
-      {requirements(comparisons).map((it) => (
-        <Compared key={`${it.subject} ${it.expected}`} requirement={it} />
+      {required.map((it) => (
+        <Compared key={`${it.subject} ${it.expected}`} requirement={it} isNamed={isNamed(it.subject)} />
       ))}
       {groups === undefined ? null : <Groups groups={groups} />}
       {nearest.length === 0 ? null : <Nearest misses={nearest} />}
@@ -28,7 +44,13 @@ export function EvidenceView({ evidence }: { readonly evidence: StatementEvidenc
   );
 }
 
-function Compared({ requirement }: { readonly requirement: Requirement }) {
+function Compared({
+  requirement,
+  isNamed,
+}: {
+  readonly requirement: Requirement;
+  readonly isNamed: boolean;
+}) {
   const { subject, expected, found, hasMore } = requirement;
   return (
     <dl className={styles.compared}>
@@ -49,14 +71,16 @@ function Compared({ requirement }: { readonly requirement: Requirement }) {
           {hasMore ? <span className={styles.soft}>{words.run.proof.others}</span> : null}
         </dd>
       </div>
-      <div className={styles.subject}>
-        <dt>{words.run.proof.of}</dt>
-        <dd>
-          <code>
-            <Text value={subject} charsMax={VALUE_CHARS_MAX} />
-          </code>
-        </dd>
-      </div>
+      {isNamed ? (
+        <div className={styles.subject}>
+          <dt>{words.run.proof.of}</dt>
+          <dd>
+            <code>
+              <Text value={subject} charsMax={VALUE_CHARS_MAX} />
+            </code>
+          </dd>
+        </div>
+      ) : null}
     </dl>
   );
 }
@@ -117,7 +141,7 @@ function Nearest({ misses }: { readonly misses: readonly Schemas["NearMiss"][] }
             <span>
               {words.run.proof.not}{" "}
               <code>
-                <Text value={miss.condition} charsMax={VALUE_CHARS_MAX} />
+                <Text value={conditionText(miss)} charsMax={VALUE_CHARS_MAX} />
               </code>
               {miss.found === undefined ? null : (
                 <>

@@ -116,6 +116,11 @@ function keyText({ name, value }: Schemas["GroupKeyPart"], parts: number): strin
   return parts > 1 || !isText ? `${name} ${valueText(value)}` : value.text;
 }
 
+/** The condition that a near miss does not meet; the prefix of its attribute is for the parser only. */
+export function conditionText({ condition }: Schemas["NearMiss"]): string {
+  return condition.replace(/^attr:/, "");
+}
+
 function sizeOf(value: EvidenceValue): number | null {
   if (typeof value === "string") {
     return null;

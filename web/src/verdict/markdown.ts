@@ -4,7 +4,7 @@ import type { Schemas } from "../api/client.ts";
 import { visible } from "../kit/marks.ts";
 import { words } from "../words.ts";
 import type { Difference } from "./difference.ts";
-import { groupBars, requirements, valueText } from "./evidence.ts";
+import { conditionText, groupBars, requirements, valueText } from "./evidence.ts";
 import { type SentencePart, sentence } from "./sentence.ts";
 import { settlementLine } from "./settlement-line.ts";
 import { decidedWords, type Outcome, type Statement, statements, unfolded } from "./statements.ts";
@@ -101,7 +101,7 @@ function statementText(statement: Statement): string {
     nearest
       .map((it) => {
         const instead = it.found === undefined ? "" : `${labels.instead} ${code(valueText(it.found))}`;
-        return `- ${labels.near} \`${it.spanId}\` ${code(it.name)}: ${labels.not} ${code(it.condition)}${instead}`;
+        return `- ${labels.near} \`${it.spanId}\` ${code(it.name)}: ${labels.not} ${code(conditionText(it))}${instead}`;
       })
       .join("\n"),
     found

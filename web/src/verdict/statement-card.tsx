@@ -9,8 +9,9 @@ import styles from "./statement-card.module.css";
 import type { SpanEvidence, Statement } from "./statements.ts";
 import { decidedWords, unfolded } from "./statements.ts";
 
-/** The spans of a card that are shown before the reader asks for the others. */
+/** The spans of a card that are shown before the reader asks for the others, and fewer beside values. */
 const SPANS_SHOWN = 5;
+const SPANS_BESIDE_VALUES = 3;
 /** The characters of what was found at a span that are shown before the reader asks for the others. */
 const FOUND_CHARS_MAX = 300;
 
@@ -54,7 +55,9 @@ export function StatementBody({ statement }: { readonly statement: Statement }) 
           <Prose value={reason} />
         </p>
       )}
-      {statement.evidence === undefined ? null : <EvidenceView evidence={statement.evidence} />}
+      {statement.evidence === undefined ? null : (
+        <EvidenceView evidence={statement.evidence} statement={text} />
+      )}
       <Evidence statement={statement} />
       <p className={styles.decided}>{decidedWords(statement)}</p>
     </>
@@ -68,11 +71,12 @@ function unfoldedText(text: string) {
 function Evidence({ statement }: { readonly statement: Statement }) {
   const [isOpen, setOpen] = useState(false);
   const { moreSpans: more, spans } = statement;
+  const max = statement.evidence === undefined ? SPANS_SHOWN : SPANS_BESIDE_VALUES;
   if (spans.length === 0) {
     return null;
   }
   const worst = [...spans].sort((a, b) => rank(a) - rank(b));
-  const shown = isOpen ? worst : worst.slice(0, SPANS_SHOWN);
+  const shown = isOpen ? worst : worst.slice(0, max);
   return (
     <div className={styles.evidence}>
       <table>
@@ -103,12 +107,12 @@ function Evidence({ statement }: { readonly statement: Statement }) {
           ))}
         </tbody>
       </table>
-      {!isOpen && spans.length > SPANS_SHOWN ? (
+      {!isOpen && spans.length > max ? (
         <Button look="quiet" onPress={() => setOpen(true)}>
           {words.run.showAll(spans.length)}
         </Button>
       ) : null}
-      {more > 0 && (isOpen || spans.length <= SPANS_SHOWN) ? (
+      {more > 0 && (isOpen || spans.length <= max) ? (
         <p className={styles.more}>{words.run.andMore(more)}</p>
       ) : null}
     </div>
