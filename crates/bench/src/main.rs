@@ -4,8 +4,8 @@ use std::process::ExitCode;
 
 use anyhow::{Result, bail};
 use bench::{
-    chaos, columns, compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays, replicas,
-    run as running, server, settle, shared, stores, table, telemetry, thread, upgrade,
+    chaos, columns, compat, decode, dogfood, ingest, kill, lang, layout, leasing, page, plays,
+    replicas, run as running, server, settle, shared, stores, table, telemetry, thread, upgrade,
 };
 
 fn main() -> ExitCode {

@@ -52,7 +52,9 @@ pub use lease::RunCompletion;
 pub use lease_runs::{DamagedRun, LeaseNumber, LeaseRequest, RunLease, RunLeases};
 pub use partitions::{Keep, MaintenanceReport, PartitionPeriod};
 pub use queue::QueuedRuns;
-pub use run::{IdempotencyKey, NewRun, RunAcceptance, RunVars, Starter, State, StoredRun};
+pub use run::{
+    IdempotencyKey, NewRun, RunAcceptance, RunVars, Starter, State, StoredRun, StoredTraceSize,
+};
 pub use secret::SecretKeys;
 pub use secret_output::SecretValues;
 pub use server::{BusMember, BusPlace, Entry, KeyConflict, NewServer, OtherServer, Side};

@@ -127,6 +127,23 @@ pub struct StoredRun {
     pub secrets: SecretValues,
     /// The trigger's span, once the attempt is recorded.
     pub trigger: Option<SpanId>,
+    /// When it ended.
+    pub ended_at: Option<Timestamp>,
+    /// The kind of the caller that started it; none if a server started it that did not record that.
+    pub starter: Option<Starter>,
+    /// The suite run of which it is a step.
+    pub suite_run: Option<RunId>,
+    /// The size of its trace, if the trace is stored.
+    pub trace: Option<StoredTraceSize>,
+}
+
+/// The size of a stored trace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StoredTraceSize {
+    /// The number of its spans.
+    pub spans: u64,
+    /// The size in bytes as stored, which is compressed.
+    pub bytes: u64,
 }
 
 impl RunVars {
@@ -294,8 +311,10 @@ impl Db {
                  coalesce(open.span_id, runs.span_id) as span_id, coalesce(open.stop_at_ns, runs.stop_at_ns) as stop_at_ns,
                  vars as \"vars: Json<RunVars>\",
                  outcome::text as outcome, outcome_zstd is not null as \"answer_apart!\", secrets_sealed,
-                 overtaken as \"overtaken: Json<Overtaken>\"
+                 overtaken as \"overtaken: Json<Overtaken>\", ended_at_ns, revision, starter, suite_run,
+                 traces.spans as \"trace_spans?\", octet_length(traces.otlp_zstd) as \"trace_bytes?\"
              from runs left join open_runs as open on open.id = $2
+                 left join traces on traces.run_id = $2
              where runs.project = $1 and runs.id = $2",
             project.as_str(),
             run.as_uuid(),
@@ -320,10 +339,21 @@ impl Db {
                 ..outcome
             }),
             answer_apart: row.answer_apart,
-            vars: row.vars.map(|Json(vars)| vars).unwrap_or_default(),
+            vars: RunVars {
+                revision: row.revision,
+                ..row.vars.map(|Json(vars)| vars).unwrap_or_default()
+            },
             // A secret that cannot be opened any more is not needed to read a run.
             secrets: self.open_values(run, "variables", row.secrets_sealed).unwrap_or_default(),
             trigger: row.span_id.map(|bytes| span_id(run, bytes)).transpose()?,
+            ended_at: row.ended_at_ns.map(moment),
+            // A later version may know further kinds.
+            starter: row.starter.as_deref().and_then(Starter::parse),
+            suite_run: row.suite_run.map(RunId::from),
+            trace: row.trace_spans.zip(row.trace_bytes).map(|(spans, bytes)| StoredTraceSize {
+                spans: u64::try_from(spans).unwrap_or_default(),
+                bytes: u64::try_from(bytes).unwrap_or_default(),
+            }),
         }))
     }
 

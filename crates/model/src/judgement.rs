@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::{SpanId, Verdict};
+use crate::{SpanId, StatementEvidence, Verdict};
 
 /// The kind of evidence that decides an assertion finally.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,6 +55,9 @@ pub struct ClaimJudgement {
     pub spans: Vec<SpanEvidence>,
     /// The number of evaluated spans that are not listed.
     pub more_spans: u64,
+    /// The evidence as values; none if the statement passed, or if nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<StatementEvidence>,
 }
 
 /// A span with its position in the trace, to render the tree.
@@ -111,6 +114,9 @@ pub struct AssertionJudgement {
     pub spans: Vec<SpanEvidence>,
     /// The number of evaluated spans that are not listed.
     pub more_spans: u64,
+    /// The evidence as values; none if the statement passed, or if nothing is known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<StatementEvidence>,
 }
 
 /// The contribution of one span to an assertion.

@@ -17,6 +17,7 @@ mod role;
 mod run;
 mod secret;
 mod settlement;
+mod statement_evidence;
 mod store;
 mod text_mut;
 mod time;
@@ -47,6 +48,10 @@ pub use secret::Secret;
 pub use settlement::{
     Because, Overtaken, ProcessQuiet, Settlement, StoreGap, StoreQueries, SupersededVerdict,
     UnansweredPeer, UnsettledReason,
+};
+pub use statement_evidence::{
+    ComparisonEvidence, EvidenceList, EvidenceRange, EvidenceValue, GroupEvidence, GroupKeyPart,
+    GroupsEvidence, NearMiss, StatementEvidence,
 };
 pub use store::{SpanDetail, StoreConfig};
 pub use text_mut::TextMut;

@@ -4,10 +4,12 @@
 //! secrets and their replacement.
 
 use crate::{
-    Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, Diagnosis, Exit, Finding,
-    Judgement, NoAnswer, Outcome, OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet,
-    RecordedRequest, Reply, Response, RuleAnalysis, Settlement, SpanEvidence, SpecJudgement,
-    StoreGap, TreeSpan, UnansweredPeer, UnsettledReason,
+    Analysis, Answer, AssertionJudgement, Body, ClaimJudgement, ComparisonEvidence, Diagnosis,
+    EvidenceList, EvidenceRange, EvidenceValue, Exit, Finding, GroupEvidence, GroupKeyPart,
+    GroupsEvidence, Judgement, NearMiss, NoAnswer, Outcome, OutputValue, Overtaken, Place,
+    PluginAnalysis, ProcessQuiet, RecordedRequest, Reply, Response, RuleAnalysis, Settlement,
+    SpanEvidence, SpecJudgement, StatementEvidence, StoreGap, TreeSpan, UnansweredPeer,
+    UnsettledReason,
     trace::{EntityData, EventData, LinkData, ResourceData, ScopeData, SpanData, Status, Value},
 };
 
@@ -277,10 +279,12 @@ impl Judgement {
                 reason,
                 spans,
                 more_spans: _,
+                evidence,
             } = claim;
             said.extend(name.iter_mut().chain([claim]).chain(reason).map(TextMut::Text));
             said.push(place.texts_mut());
             said.extend(spans.iter_mut().flat_map(SpanEvidence::texts_mut));
+            said.extend(evidence.iter_mut().flat_map(StatementEvidence::texts_mut));
         }
         for OutputValue { name, value, reason } in outputs {
             said.extend([name].into_iter().chain(value).chain(reason).map(TextMut::Text));
@@ -296,10 +300,20 @@ impl Judgement {
 
 impl AssertionJudgement {
     fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
-        let Self { assertion, place, verdict: _, decided: _, reason, spans, more_spans: _ } = self;
+        let Self {
+            assertion,
+            place,
+            verdict: _,
+            decided: _,
+            reason,
+            spans,
+            more_spans: _,
+            evidence,
+        } = self;
         let texts = [assertion].into_iter().chain(reason).map(TextMut::Text);
         let spans = spans.iter_mut().flat_map(SpanEvidence::texts_mut);
-        texts.chain([place.texts_mut()]).chain(spans).collect()
+        let values = evidence.iter_mut().flat_map(StatementEvidence::texts_mut);
+        texts.chain([place.texts_mut()]).chain(spans).chain(values).collect()
     }
 }
 
@@ -307,6 +321,51 @@ impl SpanEvidence {
     fn texts_mut(&mut self) -> [TextMut<'_>; 2] {
         let Self { span_id: _, name, verdict: _, found } = self;
         [name, found].map(TextMut::Text)
+    }
+}
+
+impl StatementEvidence {
+    fn texts_mut(&mut self) -> Vec<TextMut<'_>> {
+        let Self { comparisons, groups, nearest, deciding: _, more_deciding: _ } = self;
+        let mut texts = Vec::new();
+        for ComparisonEvidence { span_id: _, subject, operator, expected, found } in comparisons {
+            texts.extend([subject, operator].map(TextMut::Text));
+            expected.iter_mut().chain(found).for_each(|value| value.add_texts(&mut texts));
+        }
+        let groups = groups.iter_mut();
+        for group in groups.flat_map(|GroupsEvidence { worst, more: _, broken: _ }| worst) {
+            let GroupEvidence { key, value, spans: _, holds: _ } = group;
+            for GroupKeyPart { name, value } in key {
+                texts.push(TextMut::Text(name));
+                value.add_texts(&mut texts);
+            }
+            value.add_texts(&mut texts);
+        }
+        for NearMiss { span_id: _, name, selector, condition, found } in nearest {
+            texts.extend([name, selector, condition].map(TextMut::Text));
+            found.iter_mut().for_each(|value| value.add_texts(&mut texts));
+        }
+        texts
+    }
+}
+
+impl EvidenceValue {
+    fn add_texts<'a>(&'a mut self, texts: &mut Vec<TextMut<'a>>) {
+        match self {
+            Self::Absent | Self::Null | Self::Boolean(_) | Self::DurationNs(_) => {}
+            // A secret may consist of digits.
+            Self::Number(text) | Self::Text(text) | Self::Json(text) => {
+                texts.push(TextMut::Text(text));
+            }
+            Self::List(EvidenceList { items, more: _ })
+            | Self::AnyOf(EvidenceList { items, more: _ }) => {
+                items.iter_mut().for_each(|value| value.add_texts(texts));
+            }
+            Self::Between(range) => {
+                let EvidenceRange { low, high } = &mut **range;
+                [low, high].into_iter().for_each(|value| value.add_texts(texts));
+            }
+        }
     }
 }
 

@@ -5,12 +5,14 @@ use std::{fs, path::Path, time::Duration};
 use golden::Golden;
 use model::{
     Analysis, Answer, AssertionJudgement, Attempt, Because, Body, CallRequest, CallValue, Cause,
-    ClaimJudgement, Command, DecisionBasis, Diagnosis, ExecRequest, Exit, Finding, HttpRequest,
-    Judgement, LearnedProfile, LearnedService, LearnedTest, Level, NoAnswer, NoAnswerKind, Outcome,
-    OutputValue, Overtaken, Place, PluginAnalysis, ProcessQuiet, Propagator, RecordedRequest,
-    Reply, Request, Response, RuleAnalysis, RunEvent, RunId, Settlement, SpanDetail, SpanEvidence,
-    SpanId, SpecJudgement, Step, StepTime, StoreGap, StoreQueries, SupersededVerdict, Timestamp,
-    Tls, TraceId, TreeSpan, UnansweredPeer, UnsettledReason, Verdict, What,
+    ClaimJudgement, Command, ComparisonEvidence, DecisionBasis, Diagnosis, EvidenceList,
+    EvidenceRange, EvidenceValue, ExecRequest, Exit, Finding, GroupEvidence, GroupKeyPart,
+    GroupsEvidence, HttpRequest, Judgement, LearnedProfile, LearnedService, LearnedTest, Level,
+    NearMiss, NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place, PluginAnalysis,
+    ProcessQuiet, Propagator, RecordedRequest, Reply, Request, Response, RuleAnalysis, RunEvent,
+    RunId, Settlement, SpanDetail, SpanEvidence, SpanId, SpecJudgement, StatementEvidence, Step,
+    StepTime, StoreGap, StoreQueries, SupersededVerdict, TextMut, Timestamp, Tls, TraceId,
+    TreeSpan, UnansweredPeer, UnsettledReason, Verdict, What,
 };
 use serde::{Serialize, de::DeserializeOwned};
 
@@ -109,6 +111,42 @@ fn diagnosis() -> Diagnosis {
     }
 }
 
+fn evidence() -> StatementEvidence {
+    let number = |text: &str| EvidenceValue::Number(text.to_owned());
+    let text = |text: &str| EvidenceValue::Text(text.to_owned());
+    let comparison = |expected, found| ComparisonEvidence {
+        span_id: Some(attempt().span_id),
+        subject: "http.status_code".to_owned(),
+        operator: "=".to_owned(),
+        expected,
+        found,
+    };
+    let range = EvidenceRange { low: EvidenceValue::DurationNs(0), high: number("0.5") };
+    let list = EvidenceList { items: vec![EvidenceValue::Boolean(true), text("a")], more: 3 };
+    let few = EvidenceList { items: vec![EvidenceValue::Null], more: 0 };
+    let key = [("db.query.text", text("SELECT 1")), ("parent_id", EvidenceValue::Absent)];
+    let key = key.map(|(name, value)| GroupKeyPart { name: name.to_owned(), value });
+    let group = GroupEvidence { key: key.into(), value: number("12"), spans: 12, holds: false };
+    StatementEvidence {
+        comparisons: vec![
+            comparison(Some(number("200")), Some(number("500"))),
+            comparison(Some(EvidenceValue::List(list)), Some(EvidenceValue::AnyOf(few))),
+            comparison(Some(EvidenceValue::Between(Box::new(range))), None),
+            comparison(None, Some(EvidenceValue::Json("{\"a\":1}".to_owned()))),
+        ],
+        groups: Some(GroupsEvidence { worst: vec![group], more: 2, broken: 1 }),
+        nearest: vec![NearMiss {
+            span_id: attempt().span_id,
+            name: "GET /cart".to_owned(),
+            selector: "span[name=\"GET /car\"]".to_owned(),
+            condition: "name = \"GET /car\"".to_owned(),
+            found: Some(text("GET /cart")),
+        }],
+        deciding: vec![attempt().span_id],
+        more_deciding: 4,
+    }
+}
+
 fn outcome() -> Outcome {
     let place = Place { file: "shop.yaml".to_owned(), line: 12, column: 15 };
     let claim_place = Place { file: "shop.yaml".to_owned(), line: 20, column: 7 };
@@ -125,6 +163,7 @@ fn outcome() -> Outcome {
             found: "500 = 200".to_owned(),
         }],
         more_spans: 4,
+        evidence: Some(evidence()),
     };
     Outcome {
         run_id: Some(RunId::new(at(0), [1; 10])),
@@ -159,6 +198,7 @@ fn outcome() -> Outcome {
                 reason: Some("the trace is not known to be complete".to_owned()),
                 spans: Vec::new(),
                 more_spans: 0,
+                evidence: None,
             }],
             outputs: vec![OutputValue {
                 name: "id".to_owned(),
@@ -400,10 +440,38 @@ fn what_is_promised_is_written_and_read() {
 /// An outcome that was stored before a field existed is parsed without it.
 #[test]
 fn older_outcomes_are_read() {
-    let path =
-        Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/older/outcome-v1-before-claims.json");
-    let text = fs::read_to_string(path).expect("the file can be read");
-    let read: Outcome = serde_json::from_str(&text).expect("an older outcome can be read");
+    let read = older("outcome-v1-before-claims.json");
     assert!(read.judgement.claims.is_empty() && read.analysis.is_none());
     assert_eq!(read.run_id, outcome().run_id);
+}
+
+#[test]
+fn an_outcome_from_before_evidence_differs_only_by_it() {
+    let mut now = outcome();
+    for spec in &mut now.judgement.specs {
+        spec.assertions.iter_mut().for_each(|assertion| assertion.evidence = None);
+    }
+    assert_eq!(older("outcome-v1-before-evidence.json"), now);
+}
+
+fn older(name: &str) -> Outcome {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/older").join(name);
+    let text = fs::read_to_string(path).expect("the file can be read");
+    serde_json::from_str(&text).expect("an older outcome can be read")
+}
+
+/// A secret may be in every text of the evidence, also in digits.
+#[test]
+fn every_text_of_the_evidence_is_masked() {
+    let mut masked = outcome();
+    for text in masked.texts_mut() {
+        if let TextMut::Text(text) = text {
+            *text = "***".to_owned();
+        }
+    }
+    let evidence = &masked.judgement.specs[0].assertions[0].evidence;
+    let written = serde_json::to_string(evidence).expect("it can be written");
+    for text in ["500", "0.5", "SELECT", "query", "cart", "status", "="] {
+        assert!(!written.contains(text), "{text} in {written}");
+    }
 }

@@ -20,7 +20,8 @@
 
 use model::{
     Analysis, Answer, DecisionBasis, Diagnosis, Level, NoAnswerKind, Outcome, Overtaken, Place,
-    RunId, Settlement, SpanEvidence, SpanId, SupersededVerdict, Timestamp, TraceId, Verdict,
+    RunId, Settlement, SpanEvidence, SpanId, StatementEvidence, SupersededVerdict, Timestamp,
+    TraceId, Verdict,
 };
 use serde::Serialize;
 
@@ -77,6 +78,8 @@ enum Item<'a> {
         reason: Option<&'a str>,
         spans: &'a [SpanEvidence],
         more_spans: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        evidence: Option<&'a StatementEvidence>,
     },
     Claim {
         schema_version: u32,
@@ -90,6 +93,8 @@ enum Item<'a> {
         reason: Option<&'a str>,
         spans: &'a [SpanEvidence],
         more_spans: u64,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        evidence: Option<&'a StatementEvidence>,
     },
     Output {
         schema_version: u32,
@@ -235,6 +240,7 @@ fn assertions(outcome: &Outcome) -> impl Iterator<Item = Item<'_>> {
             reason: assertion.reason.as_deref(),
             spans: &assertion.spans,
             more_spans: assertion.more_spans,
+            evidence: assertion.evidence.as_ref(),
         })
     })
 }
@@ -252,6 +258,7 @@ fn claims(outcome: &Outcome) -> impl Iterator<Item = Item<'_>> {
         reason: claim.reason.as_deref(),
         spans: &claim.spans,
         more_spans: claim.more_spans,
+        evidence: claim.evidence.as_ref(),
     })
 }
 

@@ -169,7 +169,8 @@ fn trace() -> Trace {
         attributes: vec![text("a", "b")],
         ..LinkData::default()
     }];
-    let copy = |ms| SpanData { start: at(ms), end: at(5), ..SpanData::new(id(2), Some(id(1)), "copy") };
+    let copy =
+        |ms| SpanData { start: at(ms), end: at(5), ..SpanData::new(id(2), Some(id(1)), "copy") };
     for data in [root, copy(1), copy(2)] {
         trace.push(resource, scope, data).expect("room");
     }
@@ -234,7 +235,8 @@ async fn a_trace_and_its_columns_are_sent_as_the_client_accepts_them() -> Result
             assert_eq!(response.status(), 200, "{path}");
         }
     }
-    let made = made().await?.and_then(|stored| stored.zstd).context("the first reader made them")?;
+    let made =
+        made().await?.and_then(|stored| stored.zstd).context("the first reader made them")?;
     assert_eq!(stage.db.unpack_columns(old, made).await?, columns);
     stage.end().await
 }
@@ -322,7 +324,8 @@ async fn a_selector_selects_spans_or_its_mistake_is_shown() -> Result<()> {
         stage.ended(2, Some(stored(&trace, true))).await?
     };
     let select = async |run: RunId, selector: &str| {
-        let url = format!("http://{}/api/v1/runs/{run}/trace/select", stage.server.addresses().http);
+        let url =
+            format!("http://{}/api/v1/runs/{run}/trace/select", stage.server.addresses().http);
         let response = stage.client.get(url).query(&[("q", selector)]).send().await?;
         let status = response.status().as_u16();
         anyhow::Ok((status, serde_json::from_slice::<Value>(&response.bytes().await?)?))

@@ -87,6 +87,31 @@ export function readRun(project: string, run: string, signal?: AbortSignal): Pro
   );
 }
 
+/** The last run of a test that passed before a moment; null if there is none. */
+export async function readLastGreen(
+  project: string,
+  test: string,
+  until: string,
+  signal?: AbortSignal,
+): Promise<Schemas["Run"] | null> {
+  const query = { project, test, verdict: "passed", until, limit: 1 };
+  const page = await data(api.GET("/api/v1/runs", { params: { query }, ...given(signal) }));
+  const [green] = page.items;
+  return green === undefined ? null : readRun(project, green.id, signal);
+}
+
+/** A version of a test, as JSON. */
+export function readTestDocument(
+  project: string,
+  id: string,
+  version: number,
+  signal?: AbortSignal,
+): Promise<Schemas["Document"]> {
+  const headers = { accept: "application/json" };
+  const params = { path: { id }, query: { project, version } };
+  return data(api.GET("/api/v1/tests/{id}", { params, headers, ...given(signal) }));
+}
+
 export function startRun(project: string, test: string): Promise<Schemas["Run"]> {
   return data(
     api.POST("/api/v1/tests/{test}/runs", { params: { path: { test }, query: { project } }, body: {} }),
@@ -110,18 +135,10 @@ export function listSuites(
   );
 }
 
-export type ReportFormat = "markdown" | "html" | "junit";
+export type ReportFormat = "html" | "junit";
 
 export function reportAddress(project: string, run: string, format: ReportFormat): string {
   return address(`/api/v1/runs/${encodeURIComponent(run)}/report`, { project, format });
-}
-
-export async function readReport(project: string, run: string, format: ReportFormat): Promise<string> {
-  const response = await answerOf(fetch(reportAddress(project, run, format)));
-  if (!response.ok) {
-    throw failureOf(response.status, await bodyOf(response));
-  }
-  return response.text();
 }
 
 /** Exchanges a token for a cookie that no script reads. The token is not kept. */

@@ -73,6 +73,21 @@ export const runQuery = (project: string, run: string) =>
     refetchInterval: (query) => (query.state.data?.state === "ended" ? false : ACTIVE_RUN_MS),
   });
 
+export const greenQuery = (project: string, test: string, until: string) =>
+  queryOptions({
+    queryKey: ["green", project, test, until],
+    queryFn: ({ signal }) => client.readLastGreen(project, test, until, signal),
+    staleTime: 60_000,
+  });
+
+export const testDocumentQuery = (project: string, test: string, version: number) =>
+  queryOptions({
+    queryKey: ["document", project, test, version],
+    queryFn: ({ signal }) => client.readTestDocument(project, test, version, signal),
+    // A version never changes.
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
 export const suitesQuery = (project: string) =>
   infiniteQueryOptions({
     queryKey: ["suites", project],

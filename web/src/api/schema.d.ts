@@ -869,6 +869,7 @@ export interface components {
              * @enum {string}
              */
             decided: "presence" | "absence" | "response";
+            evidence?: components["schemas"]["StatementEvidence"];
             /** @description Spans that are not listed. */
             moreSpans: number;
             place: components["schemas"]["Place"];
@@ -926,6 +927,7 @@ export interface components {
              * @enum {string}
              */
             decided: "presence" | "absence" | "response";
+            evidence?: components["schemas"]["StatementEvidence"];
             /** @description Spans that are not listed. */
             moreSpans: number;
             name: string | null;
@@ -934,6 +936,17 @@ export interface components {
             reason: string | null;
             spans: components["schemas"]["SpanEvidence"][];
             verdict: components["schemas"]["Verdict"];
+        };
+        /** @description A comparison with both of its values. */
+        ComparisonEvidence: {
+            expected?: components["schemas"]["EvidenceValue"];
+            found?: components["schemas"]["EvidenceValue"];
+            /** @description As the language of tests writes it, with each `not` applied: `<=`, `not-contains`, `between`, `exists`. */
+            operator: string;
+            /** @description The span that it was evaluated on; left out if it is about several, or about the response. */
+            spanId?: string;
+            /** @description The expression whose value was found, as written. */
+            subject: string;
         };
         /** @description A token that was just made. */
         CreatedToken: {
@@ -993,6 +1006,37 @@ export interface components {
             /** Format: date-time */
             at: string;
             what: components["schemas"]["What"];
+        };
+        /** @description The first items of a list. */
+        EvidenceList: {
+            items: components["schemas"]["EvidenceValue"][];
+            /** @description Items that are not listed. */
+            more?: number;
+        };
+        /** @description Two bounds, both included: the required range, or all that is known of a value. */
+        EvidenceRange: {
+            high: components["schemas"]["EvidenceValue"];
+            low: components["schemas"]["EvidenceValue"];
+        };
+        /** @description A value with its type. A long text is cut and ends with `…`. */
+        EvidenceValue: ("absent" | "null") | {
+            boolean: boolean;
+        } | {
+            /** @description With all digits; a reader of JSON may round a number. */
+            number: string;
+        } | {
+            durationNs: number;
+        } | {
+            text: string;
+        } | {
+            /** @description A list or an object, as JSON. */
+            json: string;
+        } | {
+            list: components["schemas"]["EvidenceList"];
+        } | {
+            anyOf: components["schemas"]["EvidenceList"];
+        } | {
+            between: components["schemas"]["EvidenceRange"];
         };
         /** @description How a program ended. */
         Exit: {
@@ -1062,6 +1106,28 @@ export interface components {
             name: string;
             spanId: string | null;
         };
+        /** @description A group of spans with the same key. */
+        GroupEvidence: {
+            /** @description Whether the comparison holds in this group. */
+            holds: boolean;
+            key: components["schemas"]["GroupKeyPart"][];
+            spans: number;
+            value: components["schemas"]["EvidenceValue"];
+        };
+        GroupKeyPart: {
+            /** @description The expression after `by`. */
+            name: string;
+            value: components["schemas"]["EvidenceValue"];
+        };
+        /** @description The groups of an aggregate with `by`. */
+        GroupsEvidence: {
+            /** @description Groups in which the comparison does not hold. */
+            broken: number;
+            /** @description Groups that are not listed. */
+            more?: number;
+            /** @description The worst first, at most 20. */
+            worst: components["schemas"]["GroupEvidence"][];
+        };
         /** @description A document in a list. */
         ListedDocument: {
             /** Format: date-time */
@@ -1107,6 +1173,16 @@ export interface components {
         LoginFacts: {
             /** @description Whether there is an identity provider, at `/auth/login`. */
             oidc: boolean;
+        };
+        /** @description A span that all but one condition of a selector match. */
+        NearMiss: {
+            /** @description The condition that failed. */
+            condition: string;
+            found?: components["schemas"]["EvidenceValue"];
+            name: string;
+            /** @description The selector that matches no span. */
+            selector: string;
+            spanId: string;
         };
         /** @description What a token is to be. */
         NewToken: {
@@ -1462,17 +1538,38 @@ export interface components {
         Run: {
             /** Format: date-time */
             acceptedAt: string;
+            /** Format: date-time */
+            endedAt?: string | null;
             /** Format: uuid */
             id: string;
             outcome?: null | components["schemas"]["Outcome"];
             provisionalVerdict?: null | components["schemas"]["Verdict"];
+            /** @description The state of the system under test, such as a commit, if the start named one. */
+            revision?: string | null;
+            /**
+             * @description Who started it: `anyone` where access is off, `token`, `person`, or `suite`. The audit log has their names. Null for a
+             *     run of a server that did not record it.
+             */
+            startedBy?: string | null;
             /** @description `queued`, `running` or `ended`. */
             state: string;
             /** @description When a stop was requested. */
             stopAt?: string | null;
+            /** @description The run of the suite of which it is a step. */
+            suiteRun?: string | null;
             test: string;
+            /** @description What is stored of the trace. */
+            trace: components["schemas"]["StoredTrace"];
             /** @description The trace under test, once the attempt is recorded. */
             traceId?: string | null;
+            /** @description The span of the trigger, once the attempt is recorded. */
+            triggerSpanId?: string | null;
+            /** @description The variable sets that it was started with; a later one overrules an earlier one. */
+            variableSets: string[];
+            /** @description The values of variables that it was started with; null for a secret. Those of variable sets are not recorded. */
+            variables: {
+                [key: string]: string | null;
+            };
             verdict?: null | components["schemas"]["Verdict"];
             /**
              * Format: int32
@@ -1588,6 +1685,18 @@ export interface components {
                 [key: string]: string;
             };
         };
+        /** @description The evidence for a statement that did not pass, as values. What is not known is left out. */
+        StatementEvidence: {
+            /** @description The comparisons that decide it, at most 5. */
+            comparisons?: components["schemas"]["ComparisonEvidence"][];
+            /** @description The spans that decide it or leave it open, at most 10,000. */
+            deciding?: string[];
+            groups?: components["schemas"]["GroupsEvidence"];
+            /** @description Deciding spans that are not listed. */
+            moreDeciding?: number;
+            /** @description The nearest misses of a selector that matches no span, at most 3. */
+            nearest?: components["schemas"]["NearMiss"][];
+        };
         /** @description When a step of a run began and ended. */
         StepTime: {
             /** Format: date-time */
@@ -1629,6 +1738,25 @@ export interface components {
             /** @description The name of the store. */
             store: string;
         };
+        /** @description What is stored of the trace of a run. */
+        StoredTrace: {
+            /**
+             * Format: int64
+             * @description Its size in bytes as it is stored, which is compressed.
+             */
+            bytes?: number | null;
+            /**
+             * Format: int64
+             * @description The number of its spans, if it is stored.
+             */
+            spans?: number | null;
+            state: components["schemas"]["StoredTraceState"];
+        };
+        /**
+         * @description Whether the trace of a run is stored.
+         * @enum {string}
+         */
+        StoredTraceState: "stored" | "none" | "expired";
         /** @description A run of a suite. */
         SuiteRun: {
             /** Format: date-time */

@@ -2,17 +2,17 @@ import type { Schemas } from "../api/client.ts";
 import { Text } from "../kit/text.tsx";
 import { duration } from "../kit/time.ts";
 import { words } from "../words.ts";
+import { timeline } from "./lanes.ts";
+import { LanesView } from "./lanes-view.tsx";
 import styles from "./settlement.module.css";
 import { unsettledWords } from "./unsettled.ts";
 
 type Settlement = Schemas["Settlement"];
 
-const BAR_WIDTH = 120;
-const BAR_HEIGHT = 10;
-
 /** Why the trace was taken as complete, or not: what each process sent, and how long it was quiet. */
 export function SettlementView({ settlement }: { readonly settlement: Settlement }) {
   const unanswered = settlement.unanswered ?? [];
+  const line = timeline(settlement);
   return (
     <div className={styles.view}>
       {settlement.unsettled.length === 0 ? null : (
@@ -32,6 +32,7 @@ export function SettlementView({ settlement }: { readonly settlement: Settlement
           </div>
         ))}
       </dl>
+      {line === null ? null : <LanesView timeline={line} waitedNs={settlement.waitedNs} />}
       {settlement.processes.length === 0 ? null : <Processes processes={settlement.processes} />}
       {unanswered.length === 0 ? null : <Unanswered peers={unanswered} />}
       {(settlement.stores ?? []).map((store) => (
@@ -42,18 +43,6 @@ export function SettlementView({ settlement }: { readonly settlement: Settlement
       ))}
     </div>
   );
-}
-
-/** A line about the settlement, for the title of its section. */
-export function settlementLine(settlement: Settlement): string {
-  const { settlement: labels } = words.run;
-  const processes = settlement.processes.length;
-  return [
-    labels.spans(settlement.spans),
-    ...(processes > 1 ? [labels.processes(processes)] : []),
-    ...(settlement.drained ? [labels.drained] : []),
-    ...(settlement.waitedNs > 0 ? [`${labels.waited} ${duration(settlement.waitedNs)}`] : []),
-  ].join(", ");
 }
 
 function facts(settlement: Settlement): Array<readonly [string, string]> {
@@ -69,7 +58,6 @@ function facts(settlement: Settlement): Array<readonly [string, string]> {
 
 function Processes({ processes }: { readonly processes: readonly Schemas["ProcessQuiet"][] }) {
   const { settlement: labels } = words.run;
-  const longestNs = Math.max(...processes.map((it) => Math.max(it.quietNs, it.silentNs)), 1);
   return (
     <table className={styles.processes}>
       <thead>
@@ -99,51 +87,14 @@ function Processes({ processes }: { readonly processes: readonly Schemas["Proces
             </td>
             <td className={styles.number}>{it.spans.toLocaleString("en")}</td>
             <td className={styles.number}>{duration(it.delayNs)}</td>
-            <td>
-              <span className={styles.quiet}>
-                <QuietBar process={it} longestNs={longestNs} />
-                {duration(it.silentNs)} / {duration(it.quietNs)}
-              </span>
+            <td className={it.silentNs >= it.quietNs ? styles.quiet : styles.short}>
+              {duration(it.silentNs)} / {duration(it.quietNs)}
             </td>
             <td className={styles.because}>{words.run.because[it.because] ?? it.because}</td>
           </tr>
         ))}
       </tbody>
     </table>
-  );
-}
-
-/** How long a process was quiet, against how long it had to be: the bar reaches the tick, or does not. */
-function QuietBar({
-  process,
-  longestNs,
-}: {
-  readonly process: Schemas["ProcessQuiet"];
-  readonly longestNs: number;
-}) {
-  const quiet = (process.quietNs / longestNs) * (BAR_WIDTH - 2);
-  const silent = (process.silentNs / longestNs) * (BAR_WIDTH - 2);
-  const label = words.run.settlement.bar(duration(process.silentNs), duration(process.quietNs));
-  const isReached = process.silentNs >= process.quietNs;
-  return (
-    <svg
-      width={BAR_WIDTH}
-      height={BAR_HEIGHT}
-      viewBox={`0 0 ${BAR_WIDTH} ${BAR_HEIGHT}`}
-      role="img"
-      aria-label={label}
-      className={styles.bar}
-    >
-      <title>{label}</title>
-      <rect width={BAR_WIDTH} height={BAR_HEIGHT} rx="2" className={styles.track} />
-      <rect
-        width={Math.max(silent, 1)}
-        height={BAR_HEIGHT}
-        rx="2"
-        className={isReached ? styles.reached : styles.short}
-      />
-      <rect x={quiet} width="2" height={BAR_HEIGHT} className={styles.tick} />
-    </svg>
   );
 }
 

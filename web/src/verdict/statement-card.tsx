@@ -2,13 +2,16 @@ import { useState } from "react";
 import { Button } from "../kit/button.tsx";
 import { Prose, Text } from "../kit/text.tsx";
 import { words } from "../words.ts";
+import { EvidenceView } from "./evidence-view.tsx";
 import { Mark } from "./mark.tsx";
+import { SpanLink } from "./span-link.tsx";
 import styles from "./statement-card.module.css";
 import type { SpanEvidence, Statement } from "./statements.ts";
-import { unfolded } from "./statements.ts";
+import { decidedWords, unfolded } from "./statements.ts";
 
-/** The spans of a card that are shown before the reader asks for the others. */
+/** The spans of a card that are shown before the reader asks for the others, and fewer beside values. */
 const SPANS_SHOWN = 5;
+const SPANS_BESIDE_VALUES = 3;
 /** The characters of what was found at a span that are shown before the reader asks for the others. */
 const FOUND_CHARS_MAX = 300;
 
@@ -52,7 +55,10 @@ export function StatementBody({ statement }: { readonly statement: Statement }) 
           <Prose value={reason} />
         </p>
       )}
-      <Evidence spans={statement.spans} more={statement.moreSpans} />
+      {statement.evidence === undefined ? null : (
+        <EvidenceView evidence={statement.evidence} statement={text} />
+      )}
+      <Evidence statement={statement} />
       <p className={styles.decided}>{decidedWords(statement)}</p>
     </>
   );
@@ -62,21 +68,15 @@ function unfoldedText(text: string) {
   return <Text value={unfolded(text)} />;
 }
 
-function decidedWords({ decided, verdict }: Statement): string {
-  if (verdict === "inconclusive") {
-    return decided === "response" ? words.run.decided.openResponse : words.run.decided.open;
-  }
-  const labels = words.run.decided[decided];
-  return decided === "absence" ? `${labels}. ${words.run.decided.absenceMore}` : `${labels}.`;
-}
-
-function Evidence({ spans, more }: { readonly spans: readonly SpanEvidence[]; readonly more: number }) {
+function Evidence({ statement }: { readonly statement: Statement }) {
   const [isOpen, setOpen] = useState(false);
+  const { moreSpans: more, spans } = statement;
+  const max = statement.evidence === undefined ? SPANS_SHOWN : SPANS_BESIDE_VALUES;
   if (spans.length === 0) {
     return null;
   }
   const worst = [...spans].sort((a, b) => rank(a) - rank(b));
-  const shown = isOpen ? worst : worst.slice(0, SPANS_SHOWN);
+  const shown = isOpen ? worst : worst.slice(0, max);
   return (
     <div className={styles.evidence}>
       <table>
@@ -100,19 +100,19 @@ function Evidence({ spans, more }: { readonly spans: readonly SpanEvidence[]; re
               {hasSpan(span) ? (
                 <td className={styles.span}>
                   {span.name === "" ? null : <Text value={span.name} charsMax={80} />}
-                  {span.spanId === null ? null : <code>{span.spanId}</code>}
+                  {span.spanId === null ? null : <SpanLink span={span.spanId} />}
                 </td>
               ) : null}
             </tr>
           ))}
         </tbody>
       </table>
-      {!isOpen && spans.length > SPANS_SHOWN ? (
+      {!isOpen && spans.length > max ? (
         <Button look="quiet" onPress={() => setOpen(true)}>
           {words.run.showAll(spans.length)}
         </Button>
       ) : null}
-      {more > 0 && (isOpen || spans.length <= SPANS_SHOWN) ? (
+      {more > 0 && (isOpen || spans.length <= max) ? (
         <p className={styles.more}>{words.run.andMore(more)}</p>
       ) : null}
     </div>

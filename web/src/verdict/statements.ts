@@ -1,6 +1,7 @@
 /** The statements of a run: the claims about the whole trace, and the assertions of its specs. */
 
 import type { components } from "../api/schema.d.ts";
+import { words } from "../words.ts";
 
 type Schemas = components["schemas"];
 
@@ -24,6 +25,8 @@ export interface Statement {
   readonly reason: string | null;
   readonly spans: readonly SpanEvidence[];
   readonly moreSpans: number;
+  /** None if it passed, or of a server that had none. */
+  readonly evidence?: Schemas["StatementEvidence"];
 }
 
 export function statements(outcome: Outcome): Statement[] {
@@ -74,4 +77,13 @@ export function unfolded(text: string): string {
     .map((line) => line.trim())
     .filter((line) => line !== "")
     .join(" ");
+}
+
+/** How final the verdict on a statement is. */
+export function decidedWords({ decided, verdict }: Statement): string {
+  if (verdict === "inconclusive") {
+    return decided === "response" ? words.run.decided.openResponse : words.run.decided.open;
+  }
+  const labels = words.run.decided[decided];
+  return decided === "absence" ? `${labels}. ${words.run.decided.absenceMore}` : `${labels}.`;
 }

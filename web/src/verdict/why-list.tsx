@@ -1,4 +1,5 @@
 import { Prose } from "../kit/text.tsx";
+import { SpanLink } from "./span-link.tsx";
 import type { Why } from "./why.ts";
 import styles from "./why-list.module.css";
 
@@ -24,7 +25,7 @@ export function WhyList({ whys }: { readonly whys: readonly Why[] }) {
             <p className={styles.more}>
               {why.cause === null ? null : <code>{why.cause}</code>}
               {why.spans.map((span) => (
-                <code key={span}>{span}</code>
+                <SpanLink key={span} span={span} />
               ))}
             </p>
           )}

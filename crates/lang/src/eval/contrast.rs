@@ -106,7 +106,7 @@ impl Interval<'_> {
 
 impl Comparator {
     /// Returns the comparator for swapped operands, if there is one.
-    fn turned(self) -> Option<Self> {
+    pub(crate) fn turned(self) -> Option<Self> {
         match self {
             Self::Equal => Some(Self::Equal),
             Self::Less => Some(Self::Greater),

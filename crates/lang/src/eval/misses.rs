@@ -22,36 +22,65 @@ use crate::{
 /// The maximum number of different values of a missed property that are listed.
 const VALUES_MAX: usize = 5;
 
+/// The maximum number of near spans that are returned.
+const PLACES_MAX: usize = 3;
+
+/// The maximum number of spans among which near spans with different values are searched.
+const LOOKED_MAX: usize = 1_000;
+
 /// Returns the position of a step, by the number of the step.
 type Positions<'p> = &'p dyn Fn(usize, &CompoundSelector) -> Option<Position>;
 
-/// Describes the nearest misses of a selector that selects nothing, in one sentence; `None` if no span is near.
+/// The nearest misses of a selector that selects nothing.
+#[derive(Clone, Debug)]
+pub(crate) struct NearSpans<'a> {
+    /// The description of all of them, in one sentence.
+    pub(crate) words: String,
+    /// The positions of the first of them.
+    pub(crate) places: Vec<usize>,
+    /// The condition that they do not meet, in the language, or the relation that they lack, in words.
+    pub(crate) condition: String,
+    /// The property that the condition compares, if it compares one.
+    pub(crate) property: Option<&'a Property>,
+}
+
+impl NearSpans<'_> {
+    fn new(words: String, places: impl Iterator<Item = usize>, condition: String) -> Self {
+        Self { words, places: places.take(PLACES_MAX).collect(), condition, property: None }
+    }
+}
+
+/// Returns the nearest misses of a selector that selects nothing; `None` if no span is near.
 pub(crate) fn nearest_misses<'a>(
     selector: &'a Selector,
     scene: &EvalScope<'_, 'a>,
-) -> Option<String> {
+) -> Option<NearSpans<'a>> {
     let part =
         selector.parts.first().filter(|_| selector.parts.len() == 1 && !budget::is_over())?;
     at_another_position(part, scene).or_else(|| beside_the_way(part, scene))
 }
 
 /// Checks positions first: a description of conditions and combinators is true only if no position had an effect.
-fn at_another_position<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<String> {
+fn at_another_position<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<NearSpans<'a>> {
     let last = part.hops.iter().rposition(|hop| hop.step.position.is_some())?;
     let only_last = |at: usize, step: &CompoundSelector| step.position.filter(|_| at != last);
     let none = |_: usize, _: &CompoundSelector| None;
     let kinds: [Positions<'_>; 2] = [&only_last, &none];
     kinds.into_iter().find_map(|position| {
-        let found = walk(part, &part.hops, scene, position).len();
-        let written = written(part, &part.hops, position);
-        (found > 0).then(|| format!("{}, none of them at this position", counted(found, &written)))
+        let found = walk(part, &part.hops, scene, position);
+        let near = counted(found.len(), &written(part, &part.hops, position));
+        let words = format!("{near}, none of them at this position");
+        let condition = written(part, &part.hops, &|_, step| step.position);
+        let places = found.iter().map(|place| *place as usize);
+        (!found.is_empty()).then(|| NearSpans::new(words, places, condition))
     })
 }
 
-fn beside_the_way<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<String> {
+fn beside_the_way<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<NearSpans<'a>> {
     let no_position = |_: usize, _: &CompoundSelector| None;
     let (Hop { combinator, step }, outer) = part.hops.split_last()?;
-    let found = matches(step, scene).bits.count();
+    let near = matches(step, scene);
+    let found = near.bits.count();
     if found == 0 {
         return but_for_a_pseudo(step, scene.world).or_else(|| all_but_one(step, scene.world));
     }
@@ -63,7 +92,8 @@ fn beside_the_way<'a>(part: &'a Part, scene: &EvalScope<'_, 'a>) -> Option<Strin
     let above = written(part, outer, &no_position);
     let is_reached = !walk(part, outer, scene, no_position).is_empty();
     let nothing = if is_reached { "" } else { ", which matches none" };
-    Some(format!("{alone}, none of them {way} `{above}`{nothing}"))
+    let words = format!("{alone}, none of them {way} `{above}`{nothing}");
+    Some(NearSpans::new(words, near.bits.ones(), format!("{way} `{above}`")))
 }
 
 /// Describes the relation of two spans that a combinator requires.
@@ -79,15 +109,21 @@ fn way(combinator: Combinator) -> &'static str {
     }
 }
 
-fn but_for_a_pseudo<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Option<String> {
-    let found = match_condition(step, world).count();
+fn but_for_a_pseudo<'a>(
+    step: &'a CompoundSelector,
+    world: &EvalContext<'a>,
+) -> Option<NearSpans<'a>> {
+    let near = match_condition(step, world);
+    let found = near.count();
     if found == 0 || step.pseudos.is_empty() {
         return None;
     }
     let bare = CompoundSelector { pseudos: Vec::new(), position: None, ..step.clone() };
     let pseudos: Vec<_> = step.pseudos.iter().map(pseudo).collect();
     let bare = counted(found, &written_steps(&[bare], &|_, _| None));
-    Some(format!("{bare}, none of them `{}`", shorten(&pseudos.concat())))
+    let condition = shorten(&pseudos.concat()).into_owned();
+    let words = format!("{bare}, none of them `{condition}`");
+    Some(NearSpans::new(words, near.ones(), condition))
 }
 
 /// Returns a pseudo-class as written.
@@ -128,7 +164,7 @@ fn written_steps(steps: &[CompoundSelector], position: Positions<'_>) -> String 
 }
 
 /// Describes the condition that alone excludes the most spans, and the values that these have instead.
-fn all_but_one<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Option<String> {
+fn all_but_one<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Option<NearSpans<'a>> {
     let condition = step.condition.as_ref()?;
     let conditions = match &condition.kind {
         ExprKind::And(parts) => parts.as_slice(),
@@ -155,7 +191,39 @@ fn all_but_one<'a>(step: &'a CompoundSelector, world: &EvalContext<'a>) -> Optio
     // Of conditions that exclude equally many spans, the first wins.
     let missed = (0..conditions.len()).rev().map(|at| (at, missed(at)));
     let (at, missed) = missed.max_by_key(|(_, missed)| missed.count())?;
-    (!missed.is_empty()).then(|| describe(&conditions[at], &world.places_of(&missed), world))
+    let (condition, places) = (&conditions[at], world.places_of(&missed));
+    let near = || {
+        let written = shorten(&print::expression(condition)).into_owned();
+        let words = describe(condition, &places, world);
+        match queried_property(condition) {
+            None => NearSpans::new(words, places.ones(), written),
+            Some((_, property)) => {
+                let near = with_other_values(property, &places, world).into_iter();
+                let property = Some(property);
+                NearSpans { property, ..NearSpans::new(words, near, written) }
+            }
+        }
+    };
+    (!missed.is_empty()).then(near)
+}
+
+/// Returns the first spans with different values of a property, then those with equal values or without one.
+fn with_other_values(property: &Property, missed: &Bits, world: &EvalContext<'_>) -> Vec<usize> {
+    let (mut values, mut near, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for place in missed.ones().take(LOOKED_MAX) {
+        if near.len() == PLACES_MAX || !budget::spend(32) {
+            break;
+        }
+        match world.look_up(property, &world.scene_at(place)) {
+            Lookup::Absent | Lookup::Unknown => others.push(place),
+            value if values.contains(&value) => others.push(place),
+            value => {
+                values.push(value);
+                near.push(place);
+            }
+        }
+    }
+    near.into_iter().chain(others).take(PLACES_MAX).collect()
 }
 
 fn describe<'a>(condition: &'a Expr, missed: &Bits, world: &EvalContext<'a>) -> String {

@@ -6,8 +6,10 @@ use super::{
     SPANS_LISTED_MAX,
     copies::conflict,
     decide::{About, TraceKnowledge, decide},
+    evidence::begin,
     spec::{Listing, list},
     together,
+    values::{NEAREST_MAX, near_misses},
     words::{self, StatementText, describe, side_times},
 };
 use crate::{
@@ -54,8 +56,13 @@ pub(super) fn judge<'a>(
     let decision = decide(&found, about, seen, world);
     let is_missed = seen.is_known() && decision.verdict != Verdict::Passed;
     let misses = looked.empty.iter().filter(|_| is_missed);
-    let misses: Vec<_> =
-        misses.filter_map(|selector| nearest_misses(selector, &scene)).take(2).collect();
+    let misses: Vec<_> = misses
+        .filter_map(|selector| Some((*selector, nearest_misses(selector, &scene)?)))
+        .take(2)
+        .collect();
+    let nearest = misses.iter().flat_map(|(of, near)| near_misses(of, near, world));
+    let evidence = begin(decision.verdict, (about, seen), nearest.take(NEAREST_MAX).collect());
+    let misses = misses.into_iter().map(|(_, near)| near.words);
     let conflict = conflict(&looked.spans, world.trace);
     let is_nothing = matches!(seen, TraceKnowledge::Nothing | TraceKnowledge::NotAsked)
         && about != About::Response;
@@ -69,6 +76,7 @@ pub(super) fn judge<'a>(
         // A value that was never measured is no evidence.
         spans: if is_nothing { Vec::new() } else { looked.spans },
         more_spans: if is_nothing { 0 } else { looked.more_spans },
+        evidence,
     }
 }
 

@@ -7,8 +7,9 @@
 use std::collections::HashSet;
 
 use model::{
-    Analysis, ClaimJudgement, DecisionBasis, Judgement, Level, Place, RuleAnalysis, SpanEvidence,
-    SpanId, Trace, Verdict, trace::Span,
+    Analysis, ClaimJudgement, ComparisonEvidence, DecisionBasis, EvidenceRange, EvidenceValue,
+    Judgement, Level, Place, RuleAnalysis, SpanEvidence, SpanId, StatementEvidence, Trace, Verdict,
+    trace::Span,
 };
 
 use super::{Evidence, SPANS_LISTED_MAX, decide::TraceKnowledge, seen};
@@ -57,6 +58,7 @@ struct GateDecision {
     reason: String,
     spans: Vec<SpanEvidence>,
     more_spans: u64,
+    evidence: Option<StatementEvidence>,
 }
 
 /// The analysis of a trace, and the limits of its certainty.
@@ -134,7 +136,12 @@ impl AnalysisEvidence {
             (AnalyzerGate::Rules, Verdict::Failed) => self.findings(),
             _ => (Vec::new(), 0),
         };
-        GateDecision { verdict, decided, reason, spans, more_spans }
+        let evidence = match (gate, verdict) {
+            (_, Verdict::Passed) => None,
+            (AnalyzerGate::Score, _) => Some(self.score_evidence()),
+            (AnalyzerGate::Rules, _) => rules_evidence(&spans),
+        };
+        GateDecision { verdict, decided, reason, spans, more_spans, evidence }
     }
 
     /// Returns the verdict on a gate for this extent of the trace.
@@ -147,8 +154,7 @@ impl AnalysisEvidence {
 
     fn score(&self, seen: &TraceKnowledge) -> (Verdict, String) {
         let minimum = self.analysis.minimum_score;
-        let least = score_if(&self.analysis, |rule| self.state(rule, seen) == State::Holds);
-        let most = score_if(&self.analysis, |rule| self.state(rule, seen) != State::Broken);
+        let [least, most] = self.score_bounds(seen);
         let score = match least == most {
             true => format!("the score is {least}"),
             false => format!("the score is from {least} to {most}"),
@@ -159,6 +165,30 @@ impl AnalysisEvidence {
             (_, true) => (Verdict::Failed, format!("{asked}: {}", self.broken())),
             (false, false) => (Verdict::Inconclusive, format!("{asked}: {}", self.doubt())),
         }
+    }
+
+    /// Returns the lowest and the highest score that are possible.
+    fn score_bounds(&self, seen: &TraceKnowledge) -> [u32; 2] {
+        let least = score_if(&self.analysis, |rule| self.state(rule, seen) == State::Holds);
+        let most = score_if(&self.analysis, |rule| self.state(rule, seen) != State::Broken);
+        [least, most]
+    }
+
+    fn score_evidence(&self) -> StatementEvidence {
+        let number = |score: u32| EvidenceValue::Number(score.to_string());
+        let [low, high] = self.score_bounds(&self.seen).map(number);
+        let found = match low == high {
+            true => low,
+            false => EvidenceValue::Between(Box::new(EvidenceRange { low, high })),
+        };
+        let comparison = ComparisonEvidence {
+            span_id: None,
+            subject: "score".to_owned(),
+            operator: ">=".to_owned(),
+            expected: Some(number(self.analysis.minimum_score)),
+            found: Some(found),
+        };
+        StatementEvidence { comparisons: vec![comparison], ..StatementEvidence::default() }
     }
 
     fn rules(&self, seen: &TraceKnowledge) -> (Verdict, String) {
@@ -242,9 +272,21 @@ impl AnalysisEvidence {
     }
 }
 
+/// Returns the spans of the listed findings, each once.
+fn rules_evidence(spans: &[SpanEvidence]) -> Option<StatementEvidence> {
+    let mut deciding: Vec<SpanId> = Vec::new();
+    for id in spans.iter().filter_map(|span| span.span_id) {
+        if !deciding.contains(&id) {
+            deciding.push(id);
+        }
+    }
+    (!deciding.is_empty()).then(|| StatementEvidence { deciding, ..StatementEvidence::default() })
+}
+
 impl GateDecision {
     fn bare(verdict: Verdict, decided: DecisionBasis, reason: &str) -> Self {
-        Self { verdict, decided, reason: reason.to_owned(), spans: Vec::new(), more_spans: 0 }
+        let (reason, spans) = (reason.to_owned(), Vec::new());
+        Self { verdict, decided, reason, spans, more_spans: 0, evidence: None }
     }
 
     fn claim(self, gate: AnalyzerGate, place: &Place) -> ClaimJudgement {
@@ -257,6 +299,7 @@ impl GateDecision {
             reason: Some(self.reason),
             spans: self.spans,
             more_spans: self.more_spans,
+            evidence: self.evidence,
         }
     }
 }

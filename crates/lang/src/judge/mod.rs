@@ -10,11 +10,14 @@
 mod claim;
 mod copies;
 mod decide;
+mod evidence;
 mod gate;
+mod groups;
 mod needs;
 mod silent;
 mod spec;
 mod tree;
+mod values;
 mod walk;
 mod words;
 
@@ -124,7 +127,7 @@ fn judge_reading(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement 
         let judged = spec::judge(one, &world, less.as_ref().unwrap_or(&seen));
         lacks.iter().fold(judged, |judged, lacks| spec::without(judged, one, lacks))
     });
-    let specs: Vec<_> = specs.collect();
+    let mut specs: Vec<_> = specs.collect();
     let claims = resolved.claims.iter().map(|one| {
         let less = silence.map(|it| it.seen(&seen, [], [&one.claim.meaning]));
         let judged = judge_claim(one, &world, less.as_ref().unwrap_or(&seen));
@@ -134,7 +137,10 @@ fn judge_reading(resolved: &ResolvedPlan, evidence: &Evidence<'_>) -> Judgement 
             None => judged,
         }
     });
-    let claims: Vec<_> = claims.collect();
+    let mut claims: Vec<_> = claims.collect();
+    let assertions = specs.iter_mut().flat_map(|spec| &mut spec.assertions);
+    let of_claims = claims.iter_mut().map(|claim| &mut claim.evidence);
+    evidence::bound(assertions.map(|assertion| &mut assertion.evidence).chain(of_claims));
     let outputs = resolved.outputs.iter().map(|output| reported(output, &world)).collect();
     let verdicts = specs.iter().map(|spec| spec.verdict);
     let verdict = Verdict::over(verdicts.chain(claims.iter().map(|claim| claim.verdict)));
@@ -155,10 +161,11 @@ fn judge_claim<'a>(
     seen: &TraceKnowledge,
 ) -> ClaimJudgement {
     let (judged, over) = within_budget(world, || claim::judge(one, world, seen));
-    match over {
-        Some(over) => without(judged, over.reason()),
-        None => judged,
+    if let Some(over) = over {
+        return without(judged, over.reason());
     }
+    let collect = || evidence::of_claim(one, world);
+    ClaimJudgement { evidence: evidence::complete(judged.evidence, world, collect), ..judged }
 }
 
 /// Returns a claim that is inconclusive for a reason, without evidence.
@@ -169,6 +176,7 @@ fn without(judged: ClaimJudgement, reason: String) -> ClaimJudgement {
         reason: Some(reason),
         spans: Vec::new(),
         more_spans: 0,
+        evidence: None,
         ..judged
     }
 }
@@ -368,7 +376,7 @@ fn take<'a>(output: &'a Output, world: &EvalContext<'a>) -> Result<StepOutput, S
 fn take_first<'a>(output: &'a Output, world: &EvalContext<'a>) -> Result<StepOutput, String> {
     let places = select(&output.selector, &world.scene());
     let Some(place) = places.first() else {
-        let misses = nearest_misses(&output.selector, &world.scene());
+        let misses = nearest_misses(&output.selector, &world.scene()).map(|near| near.words);
         let reasons = ["no span matches".to_owned()].into_iter().chain(misses);
         return Err(together(reasons).unwrap_or_default());
     };

@@ -8,8 +8,11 @@ use super::{
     SPANS_LISTED_MAX,
     copies::conflict,
     decide::{About, TraceKnowledge, by_response, decide},
+    evidence::{self, begin},
     needs::StoreLacks,
-    together, within_budget,
+    together,
+    values::near_misses,
+    within_budget,
     words::{StatementText, describe},
 };
 use crate::{
@@ -20,7 +23,7 @@ use crate::{
         lasting::{
             is_lasting, speaks_of_count, speaks_of_response, speaks_of_span, speaks_of_trace,
         },
-        misses::nearest_misses,
+        misses::{NearSpans, nearest_misses},
         truth::{QuantifiedEvaluation, quantify, truth},
         world::{EvalContext, EvalScope, TRIGGER_NAMES},
     },
@@ -35,12 +38,12 @@ use crate::{
 const COUNTS_MAX: u64 = 64;
 
 /// The result of a spec's selector.
-struct SpecSelection<'a> {
-    selector: &'a Selector,
+pub(super) struct SpecSelection<'a> {
+    pub(super) selector: &'a Selector,
     /// The spans that certainly match.
-    places: Rc<Vec<u32>>,
+    pub(super) places: Rc<Vec<u32>>,
     /// The nearest misses, if no span matches.
-    misses: Option<String>,
+    misses: Option<NearSpans<'a>>,
     /// Why it is uncertain which other spans match.
     doubt: Option<Rc<SelectionDoubt>>,
 }
@@ -72,7 +75,7 @@ pub(super) fn judge<'a>(
             let (judged, over_alone) = within_budget(world, judge);
             match over.or(over_alone) {
                 Some(over) => inconclusive(judged, over.reason()),
-                None => judged,
+                None => with_evidence(judged, assertion, &matched, world),
             }
         })
         .collect();
@@ -84,6 +87,22 @@ pub(super) fn judge<'a>(
         matched: matched.places.len() as u64,
         assertions,
     }
+}
+
+/// Returns an assertion that did not pass with its evidence.
+fn with_evidence<'a>(
+    judged: AssertionJudgement,
+    assertion: &'a SourceNode<Expr>,
+    matched: &SpecSelection<'a>,
+    world: &EvalContext<'a>,
+) -> AssertionJudgement {
+    let collect = || {
+        let about = about(&assertion.meaning, matched, world);
+        let is_of_spans = is_of_spans(&assertion.meaning, matched, about);
+        evidence::of_assertion(assertion, matched, is_of_spans, world)
+    };
+    let evidence = evidence::complete(judged.evidence, world, collect);
+    AssertionJudgement { evidence, ..judged }
 }
 
 /// Returns the judgement of a spec whose trace comes from stores that do not keep all of spans.
@@ -113,6 +132,7 @@ fn inconclusive(judged: AssertionJudgement, reason: String) -> AssertionJudgemen
         reason: Some(reason),
         spans: Vec::new(),
         more_spans: 0,
+        evidence: None,
         ..judged
     }
 }
@@ -125,9 +145,7 @@ fn judge_assertion<'a>(
 ) -> AssertionJudgement {
     let meaning = &assertion.meaning;
     let about = about(meaning, matched, world);
-    // An assertion holds for every selected span, so it needs at least one, even if it does not refer to the span.
-    let needs_span = about != About::Response && !speaks_of_count(meaning);
-    let is_of_spans = speaks_of_span(meaning) || (needs_span && matched.places.is_empty());
+    let is_of_spans = is_of_spans(meaning, matched, about);
     let looked = if is_of_spans {
         look_at_spans(assertion, matched, world)
     } else {
@@ -140,7 +158,12 @@ fn judge_assertion<'a>(
         _ => decide(&looked.found, about, seen, world),
     };
     let is_missed = looked.found.truth.verdict() == Verdict::Failed || is_of_spans;
-    let misses = matched.misses.clone().filter(|_| is_missed && about != About::Response);
+    let misses = matched.misses.as_ref().filter(|_| is_missed && about != About::Response);
+    let nearest = misses.map(|near| near_misses(matched.selector, near, world));
+    // Without a trace, the trigger span is the only one, and the response decides.
+    let subject = if is_asked { About::Response } else { about };
+    let evidence = begin(decision.verdict, (subject, seen), nearest.unwrap_or_default());
+    let misses = misses.map(|near| near.words.clone());
     let conflict = conflict(&looked.spans, world.trace);
     AssertionJudgement {
         assertion: assertion.source.clone(),
@@ -151,7 +174,15 @@ fn judge_assertion<'a>(
         // A value that was never measured is no evidence.
         spans: if matches!(seen, TraceKnowledge::Nothing) { Vec::new() } else { looked.spans },
         more_spans: looked.more_spans,
+        evidence,
     }
+}
+
+/// Whether an assertion is evaluated on each selected span. It holds for every selected span, so it needs at least one, even
+/// if it does not refer to the span.
+fn is_of_spans(assertion: &Expr, matched: &SpecSelection<'_>, about: About) -> bool {
+    let needs_span = about != About::Response && !speaks_of_count(assertion);
+    speaks_of_span(assertion) || (needs_span && matched.places.is_empty())
 }
 
 /// The response alone decides an assertion that refers to it directly, or on a trigger span that is selected by name.

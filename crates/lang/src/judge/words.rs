@@ -197,7 +197,15 @@ fn lacking(value: &Expr, lack: Lack, scene: &EvalScope<'_, '_>) -> String {
 /// Formats an operand of a comparison: a literal as it is, any other expression with its name.
 fn operand(expression: &Expr, valued: &ExprValue<'_>, (verb, source): (&str, &str)) -> String {
     let shown = if valued.is_secret { "***".to_owned() } else { show(&valued.values) };
-    let is_literal = matches!(
+    match is_literal(expression) {
+        true => shown,
+        false => format!("`{}`{verb} {shown}", name(expression, source)),
+    }
+}
+
+/// Whether an expression is a value of the test, and not one of a span or a response.
+pub(super) fn is_literal(expression: &Expr) -> bool {
+    matches!(
         expression.kind,
         ExprKind::Null
             | ExprKind::Bool(_)
@@ -206,11 +214,7 @@ fn operand(expression: &Expr, valued: &ExprValue<'_>, (verb, source): (&str, &st
             | ExprKind::Text(_)
             | ExprKind::Known(_)
             | ExprKind::List(_)
-    );
-    match is_literal {
-        true => shown,
-        false => format!("`{}`{verb} {shown}", name(expression, source)),
-    }
+    )
 }
 
 /// Formats values for users.
@@ -258,7 +262,7 @@ pub(super) fn selector(selector: &Selector) -> String {
     shorten(if written.is_empty() { "span[]" } else { &written }).into_owned()
 }
 
-fn spelled(comparator: Comparator, is_negated: bool) -> &'static str {
+pub(super) fn spelled(comparator: Comparator, is_negated: bool) -> &'static str {
     match (comparator, is_negated) {
         (Comparator::Equal, false) => "=",
         (Comparator::Equal, true) => "!=",

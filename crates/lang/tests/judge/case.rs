@@ -35,7 +35,8 @@ use lang::{
 };
 use model::{
     Answer, Body, DecisionBasis, Exit, Judgement, NoAnswer, NoAnswerKind, Response, Settlement,
-    SpanEvidence, SpanId, Timestamp, Trace, TraceId, UnansweredPeer, UnsettledReason, Verdict,
+    SpanEvidence, SpanId, StatementEvidence, Timestamp, Trace, TraceId, UnansweredPeer,
+    UnsettledReason, Verdict,
     trace::{
         EventData, Kind, LinkData, ResourceData, ScopeData, SpanData, Status, StatusCode, Value,
     },
@@ -52,6 +53,33 @@ pub(crate) fn judge(evidence: &str, specs: &str) -> String {
     let judgement = given.judge(&resolved);
     assert_eq!(judgement, given.judge(&resolved), "the same evidence, the same judgement");
     show(&judgement)
+}
+
+/// Judges `specs` on `evidence` and returns each statement with its verdict and its evidence.
+pub(crate) fn statements(evidence: &str, specs: &str) -> Vec<StatementResult> {
+    let Judgement { specs, claims, .. } = Given::read(evidence).judge(&resolved(specs));
+    let assertions = specs.into_iter().flat_map(|spec| {
+        let selector = spec.selector.trim_end().replace('\n', " ");
+        let of_spec = move |it: model::AssertionJudgement| StatementResult {
+            written: format!("{selector}: {}", it.assertion),
+            verdict: it.verdict,
+            evidence: it.evidence,
+        };
+        spec.assertions.into_iter().map(of_spec)
+    });
+    let claims = claims.into_iter().map(|it| StatementResult {
+        written: it.claim,
+        verdict: it.verdict,
+        evidence: it.evidence,
+    });
+    assertions.chain(claims).collect()
+}
+
+/// A statement with its result.
+pub(crate) struct StatementResult {
+    pub(crate) written: String,
+    pub(crate) verdict: Verdict,
+    pub(crate) evidence: Option<StatementEvidence>,
 }
 
 /// Compiles and resolves the inner part of a test.

@@ -1,6 +1,7 @@
 //! Tests of judging: from evidence to verdicts.
 
 mod case;
+mod evidence;
 mod golden;
 mod lacks;
 mod monotone;

@@ -203,6 +203,7 @@ fn claim(name: Option<&str>, words: &str, line: u32, verdict: Verdict) -> ClaimJ
         reason: None,
         spans: vec![],
         more_spans: 0,
+        evidence: None,
     }
 }
 

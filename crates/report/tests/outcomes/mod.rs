@@ -7,10 +7,10 @@ pub(crate) use checkout::{checkout, forged, gated, many_spans, recorded};
 use exchange::{called, cut, started};
 
 use model::{
-    Answer, AssertionJudgement, Because, Body, Cause, DecisionBasis, Diagnosis, Exit, Judgement,
-    NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place, ProcessQuiet, Response, RunId,
-    Settlement, SpanEvidence, SpanId, SpecJudgement, Step, StepTime, Timestamp, TraceId,
-    UnsettledReason,
+    Answer, AssertionJudgement, Because, Body, Cause, ComparisonEvidence, DecisionBasis, Diagnosis,
+    EvidenceValue, Exit, Judgement, NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place,
+    ProcessQuiet, Response, RunId, Settlement, SpanEvidence, SpanId, SpecJudgement,
+    StatementEvidence, Step, StepTime, Timestamp, TraceId, UnsettledReason,
     Verdict::{self, Failed, Inconclusive, Passed},
 };
 
@@ -100,6 +100,7 @@ pub(crate) fn failed() -> Outcome {
             span(Some(3), "GET /", Passed, "200 = 200"),
         ],
         more_spans: 2,
+        evidence: Some(status_evidence()),
         ..assertion(14, "attr:http.status_code = 200", Failed)
     };
     let body = AssertionJudgement {
@@ -129,6 +130,24 @@ pub(crate) fn failed() -> Outcome {
             ],
         ),
         ..outcome(Failed)
+    }
+}
+
+fn status_evidence() -> StatementEvidence {
+    let compared = |span, found| ComparisonEvidence {
+        span_id: Some(span_id(span)),
+        subject: "http.status_code".to_owned(),
+        operator: "=".to_owned(),
+        expected: Some(EvidenceValue::Number("200".to_owned())),
+        found: Some(found),
+    };
+    StatementEvidence {
+        comparisons: vec![
+            compared(1, EvidenceValue::Number("500".to_owned())),
+            compared(2, EvidenceValue::Absent),
+        ],
+        deciding: vec![span_id(1), span_id(2)],
+        ..StatementEvidence::default()
     }
 }
 
@@ -432,6 +451,7 @@ fn assertion(line: u32, words: &str, verdict: Verdict) -> AssertionJudgement {
         reason: None,
         spans: vec![],
         more_spans: 0,
+        evidence: None,
     }
 }
 

@@ -7,6 +7,8 @@ import { Mark } from "../../verdict/mark.tsx";
 import type { SentencePart } from "../../verdict/sentence.ts";
 import type { RunMark } from "../../verdict/trend.ts";
 import { words } from "../../words.ts";
+import { useProject } from "../search.ts";
+import { traceAddress } from "./addresses.ts";
 import styles from "./head.module.css";
 
 /** The verdict and the one sentence. */
@@ -39,26 +41,56 @@ function Part({ part }: { readonly part: SentencePart }) {
   }
 }
 
-/** When, how long, and the ids. */
+/** When, how long, by whom, and the ids. */
 export function Facts({ run }: { readonly run: Schemas["Run"] }) {
+  const labels = words.run.facts;
   const steps = run.outcome?.steps ?? [];
-  const nanos = between(run.acceptedAt, steps.at(-1)?.ended);
+  const nanos = between(run.acceptedAt, run.endedAt ?? steps.at(-1)?.ended);
   return (
     <dl className={styles.facts}>
-      <Fact name={words.run.facts.started}>
+      <Fact name={labels.started}>
         <Moment at={run.acceptedAt} />
+        {run.startedBy ? ` ${labels.by} ${labels.starters[run.startedBy] ?? run.startedBy}` : null}
       </Fact>
-      {nanos === null ? null : <Fact name={words.run.facts.took}>{duration(nanos)}</Fact>}
-      <Fact name={words.run.facts.version}>{run.version}</Fact>
-      <Fact name={words.run.facts.run}>
+      {nanos === null ? null : <Fact name={labels.took}>{duration(nanos)}</Fact>}
+      <Fact name={labels.version}>{run.version}</Fact>
+      {run.revision ? (
+        <Fact name={labels.revision}>
+          <Text value={run.revision} charsMax={80} />
+        </Fact>
+      ) : null}
+      {run.suiteRun ? (
+        <Fact name={labels.suite}>
+          <code>{run.suiteRun}</code>
+        </Fact>
+      ) : null}
+      <Fact name={labels.run}>
         <code>{run.id}</code>
       </Fact>
       {run.traceId ? (
-        <Fact name={words.run.facts.trace}>
-          <code>{run.traceId}</code>
+        <Fact name={labels.trace}>
+          <code>{run.traceId}</code> <TraceFact run={run} />
         </Fact>
       ) : null}
     </dl>
+  );
+}
+
+function TraceFact({ run }: { readonly run: Schemas["Run"] }) {
+  const project = useProject();
+  const labels = words.run.facts;
+  const { state, spans, bytes } = run.trace;
+  if (state === "expired") {
+    return labels.expired;
+  }
+  if (state !== "stored") {
+    return null;
+  }
+  return (
+    <>
+      <a href={traceAddress(project, run.id)}>{labels.open}</a>{" "}
+      {labels.size(spans ?? 0, Math.ceil((bytes ?? 0) / 1024))}
+    </>
   );
 }
 

@@ -1,25 +1,31 @@
 import { type ReactNode, useMemo } from "react";
+import type { Schemas } from "../../api/client.ts";
 import { Fold } from "../../kit/fold.tsx";
 import { Text } from "../../kit/text.tsx";
 import { AnalyzerView } from "../../verdict/analyzer.tsx";
 import { HeldStatements } from "../../verdict/held.tsx";
 import { OpenList } from "../../verdict/open-list.tsx";
-import { SettlementView, settlementLine } from "../../verdict/settlement.tsx";
+import { SettlementView } from "../../verdict/settlement.tsx";
+import { settlementLine } from "../../verdict/settlement-line.ts";
 import { StatementCard } from "../../verdict/statement-card.tsx";
 import { type Outcome, type Statement, statements } from "../../verdict/statements.ts";
 import { DecidingTree } from "../../verdict/tree.tsx";
-import { TriggerView, triggerLine } from "../../verdict/trigger.tsx";
+import { TriggerView } from "../../verdict/trigger.tsx";
+import { triggerLine } from "../../verdict/trigger-line.ts";
 import { whys } from "../../verdict/why.ts";
 import { WhyList } from "../../verdict/why-list.tsx";
 import { words } from "../../words.ts";
+import { GreenView } from "./green.tsx";
 import styles from "./outcome.module.css";
+import { TriggerRequest } from "./request.tsx";
+import { StartedWith } from "./started.tsx";
 import { Steps } from "./steps.tsx";
 
 /** The cards that are shown; the HTML report has all. */
 const CARDS_MAX = 100;
 
 /** What a run ended with: what does not hold, why, and what it is based on. */
-export function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
+export function OutcomeView({ run, outcome }: { readonly run: Schemas["Run"]; readonly outcome: Outcome }) {
   const all = useMemo(() => statements(outcome), [outcome]);
   const reasons = useMemo(() => whys(outcome), [outcome]);
   const of = (verdict: Statement["verdict"]) => all.filter((it) => it.verdict === verdict);
@@ -39,6 +45,7 @@ export function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
           <OpenList statements={open} />
         </Section>
       )}
+      {outcome.verdict === "passed" ? null : <GreenView run={run} />}
       {hasTree ? (
         <Section title={outcome.verdict === "failed" ? words.run.tree : words.run.treeOpen}>
           <div className={styles.card}>
@@ -48,7 +55,8 @@ export function OutcomeView({ outcome }: { readonly outcome: Outcome }) {
       ) : null}
       <div className={styles.folds}>
         <Settled outcome={outcome} />
-        <Trigger outcome={outcome} />
+        <Trigger run={run} outcome={outcome} />
+        <StartedWith run={run} />
         {outcome.judgement.outputs.length === 0 ? null : <Outputs outcome={outcome} />}
         {held.length === 0 ? null : (
           <Fold
@@ -124,12 +132,13 @@ function Settled({ outcome }: { readonly outcome: Outcome }) {
   );
 }
 
-function Trigger({ outcome }: { readonly outcome: Outcome }) {
+function Trigger({ run, outcome }: { readonly run: Schemas["Run"]; readonly outcome: Outcome }) {
   const { answer } = outcome;
   const line = triggerLine(answer);
   const title = words.run.trigger.title;
   return (
     <Fold title={title} aside={<Text value={line} />}>
+      <TriggerRequest run={run} />
       {answer === null || answer === "notFired" ? <p>{line}</p> : <TriggerView answer={answer} />}
     </Fold>
   );

@@ -1,7 +1,7 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useParams } from "@tanstack/react-router";
 import { ExternalLink } from "lucide-react";
-import { readReport, reportAddress, type Schemas } from "../../api/client.ts";
+import { reportAddress, type Schemas } from "../../api/client.ts";
 import { runQuery } from "../../api/queries.ts";
 import { linkButton } from "../../kit/button.tsx";
 import { CopyButton } from "../../kit/copy.tsx";
@@ -9,13 +9,18 @@ import { Loaded } from "../../kit/loaded.tsx";
 import { visible } from "../../kit/marks.ts";
 import { Page } from "../../kit/page.tsx";
 import { Label } from "../../kit/text.tsx";
+import { differences } from "../../verdict/difference.ts";
 import { VerdictWord } from "../../verdict/mark.tsx";
+import { type GreenRun, runMarkdown } from "../../verdict/markdown.ts";
 import { type SentencePart, sentence } from "../../verdict/sentence.ts";
+import { SpanAddress } from "../../verdict/span-link.tsx";
 import { markOf } from "../../verdict/trend.ts";
 import { words } from "../../words.ts";
 import { runCommand } from "../command.ts";
 import { useProject } from "../search.ts";
 import { RunButton } from "../test/run-button.tsx";
+import { runAddress, traceAddress } from "./addresses.ts";
+import { useGreen } from "./green.tsx";
 import { Banner, Facts } from "./head.tsx";
 import { LiveEvents } from "./live.tsx";
 import { OutcomeView } from "./outcome.tsx";
@@ -65,7 +70,9 @@ export default function RunScreen() {
 }
 
 function RunView({ run, live }: { readonly run: Schemas["Run"]; readonly live: Live }) {
+  const project = useProject();
   const { outcome } = run;
+  const ofSpan = (span: string) => traceAddress(project, run.id, span);
   if (!outcome) {
     return (
       <>
@@ -79,7 +86,9 @@ function RunView({ run, live }: { readonly run: Schemas["Run"]; readonly live: L
     <>
       <Banner mark={outcome.verdict} parts={sentence(outcome)} />
       <Facts run={run} />
-      <OutcomeView outcome={outcome} />
+      <SpanAddress value={run.trace.state === "stored" ? ofSpan : null}>
+        <OutcomeView run={run} outcome={outcome} />
+      </SpanAddress>
     </>
   );
 }
@@ -95,17 +104,27 @@ function progress(run: Schemas["Run"]): SentencePart[] {
 
 function Actions({ run }: { readonly run: Schemas["Run"] }) {
   const project = useProject();
+  const green = useGreen(run);
   if (run.state !== "ended") {
     return <StopButton run={run} />;
   }
+  const markdown = () => runMarkdown(run, runAddress(project, run.id), greenRun(project, green, run));
   return (
     <>
       <RunButton test={run.test} label={words.run.again} />
-      <CopyButton label={words.run.markdown} text={() => readReport(project, run.id, "markdown")} />
+      <CopyButton label={words.run.markdown} text={markdown} />
       <ReportLink href={reportAddress(project, run.id, "html")} label={words.run.html} />
       <ReportLink href={reportAddress(project, run.id, "junit")} label={words.run.junit} />
     </>
   );
+}
+
+function greenRun(
+  project: string,
+  green: Schemas["Run"] | null | undefined,
+  run: Schemas["Run"],
+): GreenRun | null {
+  return green ? { address: runAddress(project, green.id), differences: differences(green, run) } : null;
 }
 
 function ReportLink({ href, label }: { readonly href: string; readonly label: string }) {
