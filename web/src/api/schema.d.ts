@@ -276,8 +276,68 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The trace that was judged, as OTLP protobuf. */
+        /**
+         * The trace that was judged, as OTLP protobuf. It never changes.
+         * @description Where the request accepts `zstd`, the response is compressed.
+         */
         get: operations["readTrace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/trace/columns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The trace that was judged as columns of numbers, for programs that show all of its spans. It never changes.
+         * @description Where the request accepts `zstd` or `gzip`, the response is compressed.
+         */
+        get: operations["readTraceColumns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/trace/select": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The spans of the trace that was judged that a selector selects.
+         * @description A selector that takes more work than a statement of a test may is refused.
+         */
+        get: operations["selectTraceSpans"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/trace/spans/{span}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A span of the trace that was judged, with everything that it has. */
+        get: operations["readTraceSpan"];
         put?: never;
         post?: never;
         delete?: never;
@@ -935,6 +995,28 @@ export interface components {
             spans: components["schemas"]["SpanEvidence"][];
             verdict: components["schemas"]["Verdict"];
         };
+        /** @description A span with everything that it has. */
+        CompleteSpan: {
+            attributes: components["schemas"]["SpanAttribute"][];
+            /** @description In nanoseconds since 1970, in decimal. */
+            end: string;
+            events: components["schemas"]["SpanEvent"][];
+            id: string;
+            /** @description `unspecified`, `internal`, `server`, `client`, `producer`, `consumer` or `other`. */
+            kind: string;
+            links: components["schemas"]["SpanLink"][];
+            name: string;
+            /** @description Null for a root. */
+            parentSpanId?: string | null;
+            /** @description The attributes of the resource. */
+            resource: components["schemas"]["SpanAttribute"][];
+            scope: components["schemas"]["SpanScope"];
+            /** @description The `service.name` of its resource; null if that has none. */
+            service?: string | null;
+            /** @description In nanoseconds since 1970, in decimal. */
+            start: string;
+            status: components["schemas"]["SpanStatus"];
+        };
         /** @description A token that was just made. */
         CreatedToken: {
             /** Format: date-time */
@@ -1472,6 +1554,15 @@ export interface components {
             tree: components["schemas"]["TreeSpan"][];
             verdict: components["schemas"]["Verdict"];
         };
+        /** @description The spans that a selector selects. */
+        SelectedSpans: {
+            /** @description Whether it selects more than `spans` has. */
+            cut: boolean;
+            /** @description Their ids, in the order of the tree; at most 10,000. */
+            spans: string[];
+            /** @description How many it selects. */
+            total: number;
+        };
         /** @description What anyone may know of a server. */
         ServerFacts: {
             /** @description `on` if callers have to authenticate, else `off`. */
@@ -1534,12 +1625,53 @@ export interface components {
             /** @description From the answer to the decision. */
             waitedNs: number;
         };
+        /** @description A key and its value. */
+        SpanAttribute: {
+            key: string;
+            /** @description `empty`, `bool`, `int`, `double`, `string`, `bytes`, `array` or `map`. */
+            type: string;
+            /**
+             * @description By its type: an integer beyond 2^53 and a double that is no number of JSON are texts, bytes are base64, a map is an object, in which the
+             *     last of equal keys counts.
+             */
+            value: unknown;
+        };
+        /** @description The spans with an id: one, unless a system sent several different ones. */
+        SpanCopies: {
+            /** @description At most 100, in the order in which they arrived. */
+            spans: components["schemas"]["CompleteSpan"][];
+            /** @description How many spans have the id. */
+            total: number;
+        };
+        SpanEvent: {
+            attributes: components["schemas"]["SpanAttribute"][];
+            name: string;
+            /** @description In nanoseconds since 1970, in decimal. */
+            time: string;
+        };
         /** @description A span, and what was found there. */
         SpanEvidence: {
             found: string;
             name: string;
             spanId: string | null;
             verdict: components["schemas"]["Verdict"];
+        };
+        SpanLink: {
+            attributes: components["schemas"]["SpanAttribute"][];
+            /** @description Null if it is invalid. */
+            spanId?: string | null;
+            /** @description Null if it is invalid. */
+            traceId?: string | null;
+        };
+        /** @description The instrumentation scope that created the span. */
+        SpanScope: {
+            name: string;
+            version: string;
+        };
+        SpanStatus: {
+            /** @description `unset`, `ok`, `error` or `other`. */
+            code: string;
+            message: string;
         };
         /** @description A spec and what it came to. */
         SpecJudgement: {
@@ -2553,10 +2685,134 @@ export interface operations {
             /** @description An OTLP `TracesData` message. */
             200: {
                 headers: {
+                    /** @description For `If-None-Match`. */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/x-protobuf": string;
+                };
+            };
+            /** @description The client has it, by its `If-None-Match`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readTraceColumns: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The columns, version 1: `QTCO`, the length of the head in four bytes, a JSON head, typed arrays. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.qualitytrace.columns": string;
+                };
+            };
+            /** @description The client has them, by its `If-None-Match`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    selectTraceSpans: {
+        parameters: {
+            query: {
+                project?: string;
+                /** @description A selector of the test language, of at most 8,192 bytes. */
+                q: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ids of the spans. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SelectedSpans"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readTraceSpan: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                run: string;
+                /** @description The id of the span, in hexadecimal. */
+                span: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The spans with this id: one, almost always. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpanCopies"];
                 };
             };
             /** @description What went wrong, as RFC 9457 has it. */
