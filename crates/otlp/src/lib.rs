@@ -16,6 +16,7 @@ mod encode;
 mod message;
 mod read;
 mod schema;
+mod services;
 mod split;
 mod wire;
 
@@ -34,5 +35,6 @@ pub mod proto {
         wire::{Fields, bytes, varint},
     };
 }
+pub use services::{ServiceSpans, count_by_service};
 pub use split::{Batch, Split, only_ids, only_new, split};
 pub use wire::DecodeError;

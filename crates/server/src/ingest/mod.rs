@@ -7,6 +7,7 @@
 pub(crate) mod announcements;
 pub(crate) mod error;
 pub(crate) mod interests;
+pub(crate) mod overview;
 mod journal_key;
 
 use std::{fs, net::SocketAddr, path::PathBuf, sync::Arc};

@@ -84,8 +84,10 @@ impl Faulty for DemoError {
 
 /// Returns why the shop cannot work with this configuration; `None` if it can.
 pub(crate) fn obstacle(config: &Config) -> Option<&'static str> {
-    if !config.roles.ingest {
-        return Some("this process receives no spans: `server.roles` has no `ingest`");
+    if !config.roles.ingest || !config.roles.worker {
+        return Some(
+            "the shop needs a process that receives spans and executes runs: `server.roles` has no `ingest`, or no `worker`",
+        );
     }
     if config.tls.otlp.is_some() {
         return Some("the OTLP ports have TLS (`server.otlpTls`), and the shop sends without");
@@ -141,6 +143,7 @@ mod tests {
         ("server: {demo: true}", true, ""),
         ("server: {demo: false}", true, "`server.demo` is `false`"),
         ("server: {roles: [api]}\nnats: {endpoint: 'nats://a:1'}", true, "has no `ingest`"),
+        ("server: {roles: [api, ingest], demo: true}\nnats: {endpoint: 'nats://a:1'}", true, "no `worker`"),
         ("server: {otlpTls: {cert: a, key: b}, demo: true}", true, "have TLS"),
         ("server: {triggers: {networks: {deny: [loopback]}}}", true, "networks.deny"),
         ("server: {triggers: {networks: {deny: [127.0.0.0/8]}}, demo: true}", false, "networks.deny"),
@@ -148,7 +151,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_shop_is_offered_on_a_machine_of_ones_own_or_by_configuration() {
+    fn the_shop_is_offered_where_one_machine_reaches_the_server_or_by_configuration() {
         for (text, is_own, reason) in CASES {
             let found = offered(Some(shop()), &config(text), *is_own);
             match found {
