@@ -15,6 +15,7 @@ import { markOf } from "../../verdict/trend.ts";
 import { words } from "../../words.ts";
 import { runCommand } from "../command.ts";
 import { useProject } from "../search.ts";
+import { NextStep } from "../start/next-step.tsx";
 import { RunButton } from "../test/run-button.tsx";
 import { Banner, Facts } from "./head.tsx";
 import { LiveEvents } from "./live.tsx";
@@ -78,6 +79,7 @@ function RunView({ run, live }: { readonly run: Schemas["Run"]; readonly live: L
   return (
     <>
       <Banner mark={outcome.verdict} parts={sentence(outcome)} />
+      <NextStep run={run} />
       <Facts run={run} />
       <OutcomeView outcome={outcome} />
     </>
