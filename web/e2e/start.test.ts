@@ -7,7 +7,17 @@
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, beforeEach, expect, it } from "vitest";
 import { get, remove } from "./api.ts";
-import { axeViolations, LOOKS, launch, open, overflow, picture, settled, URL_OF_SERVER, visit } from "./browser.ts";
+import {
+  axeViolations,
+  LOOKS,
+  launch,
+  open,
+  overflow,
+  picture,
+  settled,
+  URL_OF_SERVER,
+  visit,
+} from "./browser.ts";
 
 /** An action is a click, or by keyboard one Enter on what the focus is on. */
 const ACTIONS_MAX = 4;
@@ -55,7 +65,7 @@ it.each(LOOKS)("by mouse at $width px, $scheme: green, then broken and red", asy
   await settled(page);
   await look("start-closed");
   await click("button", "Open the shop");
-  await page.getByText("an order is", { exact: false }).or(page.getByText("the money is taken once")).first().waitFor();
+  await page.getByText("the money is taken once").waitFor();
   await settled(page);
   await look("start-open");
   await click("button", "Run the test");
@@ -70,7 +80,9 @@ it.each(LOOKS)("by mouse at $width px, $scheme: green, then broken and red", asy
   await look("start-broken");
   await click("button", "Run the test");
   await verdictOf(page, "failed");
-  expect(await page.locator("[data-sentence]").innerText()).toContain("no statement is asked again and again");
+  expect(await page.locator("[data-sentence]").innerText()).toContain(
+    "no statement is asked again and again",
+  );
   await look("start-red");
 
   expect(wrong).toEqual([]);
@@ -115,7 +127,8 @@ async function tabTo(page: Page, name: string): Promise<void> {
     await page.keyboard.press("Tab");
     const at = await page.evaluate(() => {
       const element = document.activeElement;
-      const style = element === null ? null : getComputedStyle(element.closest("span:has(> input)") ?? element);
+      const style =
+        element === null ? null : getComputedStyle(element.closest("span:has(> input)") ?? element);
       return {
         text: (element as HTMLElement | null)?.innerText?.trim() ?? "",
         isBody: element === document.body,
@@ -130,51 +143,62 @@ async function tabTo(page: Page, name: string): Promise<void> {
   throw new Error(`80 steps of Tab do not reach ${name}`);
 }
 
-it.each(LOOKS)("the own system at $width px, $scheme: a light, and a test from a curl command", async (look) => {
-  const visited = await visit(browser, look);
-  const { page } = visited;
-  const project = `own-${look.width}-${look.scheme}`;
-  const receiver = await get<{ endpoint: { httpPort: number } }>(`/api/v1/receiver?project=${project}`);
-  const isFirst = look === LOOKS[0];
-  await open(visited, `/start?project=${project}&door=own`);
-  const light = page.getByRole("region", { name: "Light of the receiver" });
-  await page.getByText("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:").first().waitFor();
-  if (isFirst) {
-    await light.getByText("No span of a system has come yet").waitFor();
-    await picture(page, `start-own-dark-${look.width}-${look.scheme}`);
-  }
-  await sendSpan(receiver.endpoint.httpPort);
-  await light.getByText("Spans of one service have come").waitFor({ timeout: 10_000 });
-  await light.getByText("first-service").waitFor();
+it.each(LOOKS)(
+  "the own system at $width px, $scheme: a light, and a test from a curl command",
+  async (look) => {
+    const visited = await visit(browser, look);
+    const { page } = visited;
+    const project = `own-${look.width}-${look.scheme}`;
+    const receiver = await get<{ endpoint: { httpPort: number } }>(`/api/v1/receiver?project=${project}`);
+    const isFirst = look === LOOKS[0];
+    await open(visited, `/start?project=${project}&door=own`);
+    const light = page.getByRole("region", { name: "Light of the receiver" });
+    await page.getByText("OTEL_EXPORTER_OTLP_ENDPOINT=http://127.0.0.1:").first().waitFor();
+    if (isFirst) {
+      await light.getByText("No span of a system has come yet").waitFor();
+      await picture(page, `start-own-dark-${look.width}-${look.scheme}`);
+    }
+    await sendSpan(receiver.endpoint.httpPort);
+    await light.getByText("Spans of one service have come").waitFor({ timeout: 10_000 });
+    await light.getByText("first-service").waitFor();
 
-  await page.getByLabel("The command").fill("curl http://127.0.0.1:1/orders?x=1 -F a=b");
-  await page.getByText("This command becomes no test").waitFor();
-  await page.getByLabel("The command").fill("curl http://127.0.0.1:1/orders?x=1 --json '{\"sku\": \"tea\"}'");
-  expect(await page.getByLabel("Name of the test").inputValue()).toBe("post-orders");
-  await page.getByRole("button", { name: "Make a test" }).click();
-  await page.getByRole("button", { name: "Run the test" }).waitFor();
-  expect(await axeViolations(page)).toEqual([]);
-  expect(await overflow(page)).toBe(0);
-  await picture(page, `start-own-${look.width}-${look.scheme}`);
-  const stored = await get<{ spec: { trigger: { httpRequest: { url: string; body: string } } } }>(
-    `/api/v1/tests/post-orders?project=${project}`,
-  );
-  expect(stored.spec.trigger.httpRequest).toMatchObject({
-    url: "http://127.0.0.1:1/orders?x=1",
-    body: '{"sku": "tea"}',
-  });
-  await page.getByRole("button", { name: "Run the test" }).click();
-  // Nothing listens at that port: the run says so, and is not green.
-  await verdictOf(page, "inconclusive");
-  expect(visited.complaints).toEqual([]);
-  await visited.context.close();
-});
+    await page.getByLabel("The command").fill("curl http://127.0.0.1:1/orders?x=1 -F a=b");
+    await page.getByText("This command becomes no test").waitFor();
+    await page.getByLabel("The command").fill('curl http://127.0.0.1:1/orders?x=1 --json \'{"sku": "tea"}\'');
+    expect(await page.getByLabel("Name of the test").inputValue()).toBe("post-orders");
+    await page.getByRole("button", { name: "Make a test" }).click();
+    await page.getByRole("button", { name: "Run the test" }).waitFor();
+    expect(await axeViolations(page)).toEqual([]);
+    expect(await overflow(page)).toBe(0);
+    await picture(page, `start-own-${look.width}-${look.scheme}`);
+    const stored = await get<{ spec: { trigger: { httpRequest: { url: string; body: string } } } }>(
+      `/api/v1/tests/post-orders?project=${project}`,
+    );
+    expect(stored.spec.trigger.httpRequest).toMatchObject({
+      url: "http://127.0.0.1:1/orders?x=1",
+      body: '{"sku": "tea"}',
+    });
+    await page.getByRole("button", { name: "Run the test" }).click();
+    // Nothing listens at that port: the run says so, and is not green.
+    await verdictOf(page, "inconclusive");
+    expect(visited.complaints).toEqual([]);
+    await visited.context.close();
+  },
+);
 
 /** Sends a span of no run, as an instrumented service does. */
 async function sendSpan(port: number): Promise<void> {
-  const hex = (bytes: number) => Array.from({ length: bytes * 2 }, () => "123456789abcdef"[Math.floor(Math.random() * 15)]).join("");
+  const hex = (bytes: number) =>
+    Array.from({ length: bytes * 2 }, () => "123456789abcdef"[Math.floor(Math.random() * 15)]).join("");
   const now = `${Date.now()}000000`;
-  const span = { traceId: hex(16), spanId: hex(8), name: "GET /", kind: 2, startTimeUnixNano: now, endTimeUnixNano: now };
+  const span = {
+    traceId: hex(16),
+    spanId: hex(8),
+    name: "GET /",
+    kind: 2,
+    startTimeUnixNano: now,
+    endTimeUnixNano: now,
+  };
   const attributes = [{ key: "service.name", value: { stringValue: "first-service" } }];
   const answer = await fetch(`http://127.0.0.1:${port}/v1/traces`, {
     method: "POST",

@@ -106,7 +106,8 @@ function Summary({ request }: { readonly request: CurlRequest }) {
   return (
     <>
       <p className={styles.summary}>
-        <strong>{<Text value={request.method} charsMax={20} />}</strong> <Text value={request.url} charsMax={200} />
+        <strong>{<Text value={request.method} charsMax={20} />}</strong>{" "}
+        <Text value={request.url} charsMax={200} />
       </p>
       {mayHoldSecret(request) ? <p className={styles.warning}>{words.start.own.secret}</p> : null}
     </>

@@ -35,7 +35,7 @@ describe("the words of a command", () => {
     ['curl "a', "unclosed", '"'],
     ["curl $'a", "unclosed", "$'"],
     ["curl $URL", "variable", "$URL"],
-    ['curl "a${TOKEN}"', "variable", "${TOKEN}"],
+    [`curl "a\${TOKEN}"`, "variable", `\${TOKEN}`],
     ["curl $(cat url)", "substitution", "$("],
     ["curl `cat url`", "substitution", "`"],
     ["curl a | jq", "operator", "|"],
@@ -85,12 +85,24 @@ describe("a curl command", () => {
         ],
       },
     ],
-    ["curl -G http://a?x=1 -d y=2 --data-urlencode 'z=a b*'", { method: "GET", url: "http://a?x=1&y=2&z=a%20b%2A", body: null }],
+    [
+      "curl -G http://a?x=1 -d y=2 --data-urlencode 'z=a b*'",
+      { method: "GET", url: "http://a?x=1&y=2&z=a%20b%2A", body: null },
+    ],
     ["curl http://a --data-raw @home", { body: "@home" }],
     ["curl -u ada:1:2 http://a", { basic: ["ada", "1:2"] }],
     ["curl --oauth2-bearer t http://a", { bearer: "t" }],
     ["curl -k -m 2.5 http://a", { isInsecure: true, timeout: "2.5" }],
-    ["curl -A one -b a=1 -e http://b http://a", { headers: [["User-Agent", "one"], ["Cookie", "a=1"], ["Referer", "http://b"]] }],
+    [
+      "curl -A one -b a=1 -e http://b http://a",
+      {
+        headers: [
+          ["User-Agent", "one"],
+          ["Cookie", "a=1"],
+          ["Referer", "http://b"],
+        ],
+      },
+    ],
   ])("%s", (command, expected) => {
     expect(request(command)).toMatchObject(expected);
   });
@@ -117,7 +129,7 @@ describe("a curl command", () => {
     ["curl http://a --next http://b", "several", "--next"],
     ["curl -m soon http://a", "number", "soon"],
     ["curl --max-redirs -1 http://a", "number", "-1"],
-    ["curl 'http://a/${id}'", "documentVariable", "http://a/${id}"],
+    [`curl 'http://a/\${id}'`, "documentVariable", `http://a/\${id}`],
     ["curl http://a -d ./file", "documentFile", "./file"],
   ])("%s is refused: %s", (command, reason, value) => {
     expect(readCurl(command)).toEqual({ reason, value });

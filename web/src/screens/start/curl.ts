@@ -39,7 +39,10 @@ const REFUSED: ReadonlyArray<readonly [options: string, reason: CurlRefusal["rea
   ["-F --form --form-string", "multipart"],
   ["-T --upload-file --cacert --capath -E --cert --key -K --config", "file"],
   ["-: --next", "several"],
-  ["-x --proxy --socks5 --socks5-hostname --unix-socket --abstract-unix-socket --resolve --connect-to --interface", "way"],
+  [
+    "-x --proxy --socks5 --socks5-hostname --unix-socket --abstract-unix-socket --resolve --connect-to --interface",
+    "way",
+  ],
   ["--digest --ntlm --negotiate --anyauth --aws-sigv4", "login"],
 ];
 
@@ -188,7 +191,9 @@ class CurlReader {
       case "-m":
       case "--max-time":
         this.#timeout = value;
-        return /^\d{1,5}(?:\.\d{1,3})?$/.test(value) && Number(value) > 0 ? null : { reason: "number", value };
+        return /^\d{1,5}(?:\.\d{1,3})?$/.test(value) && Number(value) > 0
+          ? null
+          : { reason: "number", value };
       case "--max-redirs":
         this.#redirectsMax = Number(value);
         return /^\d{1,4}$/.test(value) ? null : { reason: "number", value };
@@ -305,5 +310,8 @@ function isSame(one: string, other: string): boolean {
 
 /** Encodes all but letters, digits and `-._~`. */
 function percent(text: string): string {
-  return encodeURIComponent(text).replace(/[!'()*]/g, (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`);
+  return encodeURIComponent(text).replace(
+    /[!'()*]/g,
+    (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
+  );
 }

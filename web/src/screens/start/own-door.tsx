@@ -82,7 +82,7 @@ function Light({ receiver }: { readonly receiver: Receiver }) {
       ) : null}
       {refusals.slice(0, 1).map((refusal) => (
         <p key={refusal.at} className={styles.warning}>
-          {words.start.own.refused} <Prose value={refusal.reason} />
+          {words.start.own.senderRefused} <Prose value={refusal.reason} />
         </p>
       ))}
       {servers && servers.answered < servers.servers ? (

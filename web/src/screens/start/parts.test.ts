@@ -23,7 +23,14 @@ it("the parts of a test are those that a reader has to know", () => {
 it("a document of another form has no parts, and breaks nothing", () => {
   const claims = Array.from({ length: 100 }, (_, at) => `a = ${at}`);
   expect(partsOf({ spec: { trace: claims } })).toHaveLength(40);
-  for (const spec of [undefined, null, 7, "text", [], { trigger: 1, settle: [], specs: {}, trace: [null, 7, {}] }]) {
+  for (const spec of [
+    undefined,
+    null,
+    7,
+    "text",
+    [],
+    { trigger: 1, settle: [], specs: {}, trace: [null, 7, {}] },
+  ]) {
     expect(partsOf({ spec })).toEqual([]);
   }
 });

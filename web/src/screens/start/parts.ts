@@ -21,7 +21,9 @@ export function partsOf(document: { readonly spec?: unknown }): readonly TestPar
     ...part("trigger", `${text(request.method) || "GET"} ${text(request.url)}`, text(request.url) !== ""),
     ...part("settle", waits.map(([key, value]) => `${key} ${value}`).join(", "), waits.length > 0),
     ...list(spec.specs).flatMap((it) => part("spec", text(fields(it).name) || text(fields(it).selector))),
-    ...list(spec.trace).flatMap((it) => part("claim", text(it) || text(fields(it).name) || text(fields(it).claim))),
+    ...list(spec.trace).flatMap((it) =>
+      part("claim", text(it) || text(fields(it).name) || text(fields(it).claim)),
+    ),
   ];
   return parts.slice(0, PARTS_MAX);
 }
