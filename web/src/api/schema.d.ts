@@ -74,6 +74,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/demo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The demo shop: whether it is offered and open here, and its faults. */
+        get: operations["readDemo"];
+        put?: never;
+        /**
+         * Opens the demo shop in this process, or opens it again with other faults, and stores its first test `checkout` unless the project
+         *     has a test with that id.
+         */
+        post: operations["startDemo"];
+        /** Closes the demo shop of this process. Its test stays. */
+        delete: operations["stopDemo"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/documents": {
         parameters: {
             query?: never;
@@ -153,6 +175,23 @@ export interface paths {
         };
         /** Its versions, the newest first, a page at a time. */
         get: operations["listQualityGateVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/receiver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where senders of spans reach this server, and which services have sent some lately, to any server on the bus. */
+        get: operations["readReceiver"];
         put?: never;
         post?: never;
         delete?: never;
@@ -823,6 +862,13 @@ export interface components {
         } | {
             bytes: number[];
         };
+        /** @description The servers that were queried. */
+        AnsweredServers: {
+            /** @description Those that answered in time. */
+            answered: number;
+            /** @description All that receive spans. */
+            servers: number;
+        };
         /** @description What became of a document. */
         AppliedDocument: {
             /** @description Whether this request made it. */
@@ -943,6 +989,39 @@ export interface components {
             id: string;
             /** @description The token itself. Only this response contains it. */
             token: string;
+        };
+        /** @description The demo shop of this server process. */
+        Demo: {
+            /** @description The faults that are switched on. */
+            faults: string[];
+            /** @description Whether it may be started. */
+            isOffered: boolean;
+            /** @description All faults that can be switched on. */
+            knownFaults: components["schemas"]["DemoFault"][];
+            /** @description Other servers on the same database. Each has its own shop or none, and a run that one of them takes does not reach this one. */
+            otherServers: number;
+            /** @description Why it may not, and what to do; null if it may. */
+            reason?: string | null;
+            test?: components["schemas"]["DemoTest"] | null;
+            /** @description Where its gateway listens, such as `http://127.0.0.1:41634`; null if it is not open in this process. */
+            url?: string | null;
+        };
+        /** @description A fault of the demo shop. */
+        DemoFault: {
+            /** @description What is wrong with the shop then. */
+            about: string;
+            name: string;
+        };
+        /** @description The first test of the shop. */
+        DemoTest: {
+            id: string;
+            /** @description Whether it calls the shop that is open here. A test that was changed by hand keeps its address. */
+            isOfShop: boolean;
+            /**
+             * Format: int32
+             * @description Its version, from 1.
+             */
+            version: number;
         };
         /** @description Why telemetry is missing. */
         Diagnosis: {
@@ -1391,6 +1470,51 @@ export interface components {
             silentNs: number;
             spans: number;
         };
+        /** @description Where senders of spans reach this server, and what they have sent lately. */
+        Receiver: {
+            endpoint?: components["schemas"]["ReceiverEndpoint"] | null;
+            /** @description Whether there are more services. */
+            hasMore: boolean;
+            /** @description Whether senders have to present a token. */
+            isTokenRequired: boolean;
+            /**
+             * Format: int64
+             * @description The seconds for which a service is remembered.
+             */
+            recentSeconds: number;
+            /** @description The newest exports that were refused, the newest first; at most 5. */
+            refusals: components["schemas"]["ReceiverRefusal"][];
+            servers?: components["schemas"]["AnsweredServers"] | null;
+            /**
+             * @description The services that sent spans which belong to no run, the one that was seen last first; at most 64. The numbers are those of
+             *     recent exports that are still here, and no totals.
+             */
+            services: components["schemas"]["SeenService"][];
+        };
+        /** @description Where senders of spans reach this process. Both ports accept both protocols. */
+        ReceiverEndpoint: {
+            /**
+             * Format: int32
+             * @description For OTLP by gRPC.
+             */
+            grpcPort: number;
+            /** @description The address; null if the server listens on all addresses of its machine. */
+            host?: string | null;
+            /**
+             * Format: int32
+             * @description For OTLP by HTTP.
+             */
+            httpPort: number;
+            /** @description Whether senders have to use TLS. */
+            isTls: boolean;
+        };
+        /** @description An export that was refused. */
+        ReceiverRefusal: {
+            /** Format: date-time */
+            at: string;
+            /** @description Why, as its sender was answered. */
+            reason: string;
+        };
         /** @description What a run has left, judged once more. */
         Rejudgement: {
             outcome: components["schemas"]["Outcome"];
@@ -1472,10 +1596,24 @@ export interface components {
             tree: components["schemas"]["TreeSpan"][];
             verdict: components["schemas"]["Verdict"];
         };
+        /** @description A service that sent spans. */
+        SeenService: {
+            /** Format: date-time */
+            lastAt: string;
+            /** @description Its `service.name`; null if it has none. */
+            name?: string | null;
+            /**
+             * Format: int64
+             * @description The number of its spans.
+             */
+            spans: number;
+        };
         /** @description What anyone may know of a server. */
         ServerFacts: {
             /** @description `on` if callers have to authenticate, else `off`. */
             access: string;
+            /** @description `offered` if editors may start the demo shop of this server, else `off`. */
+            demo: string;
             login: components["schemas"]["LoginFacts"];
             /** @description The version of the program. */
             version: string;
@@ -1570,6 +1708,11 @@ export interface components {
             variables?: {
                 [key: string]: string;
             };
+        };
+        /** @description How the shop is opened; the body may be empty. */
+        StartDemo: {
+            /** @description The faults to switch on, by name; none by default. */
+            faults?: string[];
         };
         /** @description When a step of a run began and ended. */
         StepTime: {
@@ -2027,6 +2170,104 @@ export interface operations {
             };
         };
     };
+    readDemo: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The shop. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Demo"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    startDemo: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description How it is opened. */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["StartDemo"] | null;
+            };
+        };
+        responses: {
+            /** @description The shop is open. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Demo"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stopDemo: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The shop is closed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Demo"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     applyDocuments: {
         parameters: {
             query?: {
@@ -2280,6 +2521,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_DocumentVersion"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readReceiver: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receiver. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receiver"];
                 };
             };
             /** @description What went wrong, as RFC 9457 has it. */
