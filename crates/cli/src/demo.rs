@@ -65,7 +65,8 @@ fn open(settings: DemoSettings, world: World) -> ShopOpening {
         let faults: Result<Vec<Fault>, UnknownFault> =
             faults.iter().map(|name| name.parse()).collect();
         let faults = faults.map_err(|error| refused(model::Fault::Invalid, &error))?;
-        let config = Config { http: address, otlp: Some(otlp), faults, environment, processes: None };
+        let config =
+            Config { http: address, otlp: Some(otlp), faults, environment, processes: None };
         let shop = ::demo::start(config, world).await;
         let shop = shop.map_err(|error| refused(error.fault(), &error))?;
         Ok(OpenShop { address: shop.http(), close: Box::pin(shop.shutdown()) })

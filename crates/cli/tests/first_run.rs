@@ -66,8 +66,7 @@ async fn with_access_the_shop_is_offered_by_configuration_and_opens_one_port() -
         let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
         let config = server.config.to_str().context("a path that is text")?;
         let token = async |role: &str| {
-            let create =
-                ["token", "create", "--config", config, "--role", role, "--name", role];
+            let create = ["token", "create", "--config", config, "--role", role, "--name", role];
             let made = qualitytrace(Path::new(BINARY), &create).await?;
             let token = made.out.split_whitespace().find(|word| word.starts_with("qtt_"));
             anyhow::Ok(token.with_context(|| format!("a token: {made:?}"))?.to_owned())
@@ -139,7 +138,8 @@ async fn a_shop_that_cannot_work_is_refused_at_the_start() -> Result<()> {
     for (server, reason) in cases {
         std::fs::write(&file, format!("{section}\n{server}\n"))?;
         let path = file.to_str().context("a path that is text")?;
-        let checked = qualitytrace(Path::new(BINARY), &["config", "check", "--config", path]).await?;
+        let checked =
+            qualitytrace(Path::new(BINARY), &["config", "check", "--config", path]).await?;
         let printed = format!("{checked:?}");
         assert!(printed.contains(reason), "{server}: {printed}");
     }

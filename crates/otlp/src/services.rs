@@ -100,7 +100,11 @@ mod tests {
 
     fn spans(scope: &str, number: usize) -> ScopeSpans {
         let scope = InstrumentationScope { name: scope.to_owned(), ..Default::default() };
-        ScopeSpans { scope: Some(scope), spans: vec![Span::default(); number], ..Default::default() }
+        ScopeSpans {
+            scope: Some(scope),
+            spans: vec![Span::default(); number],
+            ..Default::default()
+        }
     }
 
     fn of(name: Option<Value>, scope_spans: Vec<ScopeSpans>) -> ResourceSpans {
@@ -134,12 +138,8 @@ mod tests {
             spans,
         };
         let cut = "ä".repeat(NAME_CHARS_MAX);
-        let expected = [
-            counted(Some("cart"), 3),
-            counted(None, 4),
-            counted(None, 1),
-            counted(Some(&cut), 1),
-        ];
+        let expected =
+            [counted(Some("cart"), 3), counted(None, 4), counted(None, 1), counted(Some(&cut), 1)];
         assert_eq!(found, expected);
     }
 

@@ -54,8 +54,8 @@ pub use telemetry::{
 };
 
 pub use http::tls::TlsError;
-pub use shop::{DemoError, DemoFault, DemoSettings, DemoShop, OpenShop, ShopOpening};
 pub use ingest::error::IngestError;
+pub use shop::{DemoError, DemoFault, DemoSettings, DemoShop, OpenShop, ShopOpening};
 pub use start_error::StartError;
 pub use worker::plays::{LeaseCounts, LeaseFault, play as play_lease};
 
@@ -67,6 +67,7 @@ use ingest::{
     interests::Interests,
     overview::{ReceiverOverview, SenderTerms},
 };
+use live::followers::Followers;
 use shop::keeper::ShopKeeper;
 use span_bus::SpanBus;
 use startup::DbStartup;
@@ -111,14 +112,12 @@ pub async fn start(
     let (otlp, provided) = provided(&config)?;
     let (db, calm_db) = database::pools(&config, world, &work)?;
     let (access, proxies, gate) = access(&config, &calm_db, world);
-    let shop = shop(&config, demo, &access, (world, &work))?;
+    let (shop, terms) = first_run(&config, demo, &access, (world, &work))?;
     let (triggers, stores, pool) = (strangers(&config, &shop), stores(&config), pool(&work));
-    let terms = SenderTerms::of(&config);
     let Config { telemetry: exporters, roles, listen, workers, ids, retention, limits, .. } =
         config;
     // Ingest: from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this server.
     let (bus, identity) = spans.open_bus(world).await?;
-    let bus = Arc::new(bus);
     let peers = Peers::new(identity, (Arc::clone(&bus), spans.streams()), roles, world);
     // The database: migrated, with the key with which all replicas mint trace ids.
     let seen = (Interests::default(), peers.clone(), Arc::clone(&bus));
@@ -127,14 +126,13 @@ pub async fn start(
     let ingest = opening.ingest();
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on((listen, roles), &receiver, (&exporters, &peers))?;
-    shop.send_to(addresses.otlp_grpc);
-    let seen_by = (peers.clone(), receiver.witness());
+    let receivers = receivers(&shop, (terms, addresses), (&peers, receiver.witness()));
     work.spawn(opening.clone().first()).await??;
     let keeping = peers.clone().keep_apart(calm_db.clone());
     // The API: connections are accepted here, requests are handled on the work runtime.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
-    let followers = live::followers::Followers::new(stop.clone());
+    let followers = followers(&mut tasks, (&bus, &db), &work, &stop);
     let app = http::app::App {
         db: db.clone(),
         calm_db: calm_db.clone(),
@@ -148,18 +146,17 @@ pub async fn start(
         public_url: config.public_url,
         web: config.web,
         body_bytes_max: limits.body_bytes_max,
-        followers: Arc::clone(&followers),
+        followers,
         readers: Shares::new(http::app::TRACE_READS_MAX),
         writers: Shares::new(http::app::DOCUMENT_WRITES_MAX),
         pool: pool.clone(),
         stores: Arc::clone(&stores),
         shop: shop.clone(),
-        receivers: ReceiverOverview::new(terms, addresses, seen_by),
+        receivers,
         otlp,
         backlog: Backlog::watch(&mut tasks, calm_db.clone(), limits.queued_runs_max, stop.clone()),
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),
     };
-    tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
     keep_ingest(&mut tasks, (seen.clone(), receiver.witness()), (&calm_db, &watch), &stop);
     answer(&mut tasks, (listeners, roles), (tls, proxies), app, &stop);
     // The workers, once the database is open.
@@ -283,19 +280,43 @@ fn stores(config: &Config) -> Arc<StoreSet> {
     Arc::new(StoreSet::new(dialer.with_answers_up_to(2 * config.limits.trace_bytes_max)))
 }
 
-/// Returns the keeper of the demo shop, which offers none unless the configuration and the program have one.
-fn shop(
+/// Starts what passes events of active runs to the clients that follow them.
+fn followers(
+    tasks: &mut JoinSet<()>,
+    (bus, db): (&Arc<SpanBus>, &Db),
+    work: &runtime::Handle,
+    stop: &CancellationToken,
+) -> Arc<Followers> {
+    let followers = Followers::new(stop.clone());
+    tasks.spawn_on(Arc::clone(&followers).keep(Arc::clone(bus), db.clone()), work);
+    followers
+}
+
+/// Returns what senders have to know of the running receiver, to which the demo shop sends its spans too.
+fn receivers(
+    shop: &ShopKeeper,
+    (terms, addresses): (SenderTerms, config::Listen),
+    (peers, stats): (&Peers, ReceiverStats),
+) -> ReceiverOverview {
+    shop.send_to(addresses.otlp_grpc);
+    ReceiverOverview::new(terms, addresses, (peers.clone(), stats))
+}
+
+/// Returns the keeper of the demo shop, which offers none unless the configuration and the program have one; and what senders of
+/// spans have to do.
+fn first_run(
     config: &Config,
     demo: Option<DemoShop>,
     access: &Arc<Access>,
     (world, work): (World, &runtime::Handle),
-) -> Result<ShopKeeper, StartError> {
+) -> Result<(ShopKeeper, SenderTerms), StartError> {
     if config.web.demo == Some(true) && demo.is_none() {
         return Err(StartError::Demo("this program has none"));
     }
     let offered = shop::offered(demo, config, is_own(config));
     let senders = config.access.ingest_required.then(|| Arc::clone(access));
-    Ok(ShopKeeper::new(offered, senders, world, work.clone()))
+    let keeper = ShopKeeper::new(offered, senders, world, work.clone());
+    Ok((keeper, SenderTerms::of(config)))
 }
 
 /// Whether only programs on this machine can send requests, and all have one owner.

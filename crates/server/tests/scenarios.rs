@@ -87,8 +87,8 @@ async fn start(database: &Database) -> Result<Handle> {
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: None };
     config.data_directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios");
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-    let server = server::start(config, telemetry, WORLD, runtime::Handle::current(), Some(shop()))
-        .await?;
+    let server =
+        server::start(config, telemetry, WORLD, runtime::Handle::current(), Some(shop())).await?;
     // On a busy machine the database is opened only after the start.
     server.ready().await;
     Ok(server)

@@ -323,7 +323,8 @@ mod tests {
         assert!(open.check_target(shop).is_err(), "it is not set yet");
         extra.set(Some(shop));
         assert_eq!(open.check_target(shop), Ok(()));
-        for refused in [other, target("127.0.0.2:4000"), target("[::1]:4000"), target("10.0.0.1:4000")]
+        for refused in
+            [other, target("127.0.0.2:4000"), target("[::1]:4000"), target("10.0.0.1:4000")]
         {
             assert!(open.check_target(refused).is_err(), "{refused}");
         }

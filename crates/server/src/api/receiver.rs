@@ -132,10 +132,8 @@ async fn read(
         at: moment(*at),
         reason: crate::access::token::hide(reason.clone()),
     };
-    let servers = seen.servers.map(|it| AnsweredServersFacts {
-        answered: it.answered,
-        servers: it.servers,
-    });
+    let servers =
+        seen.servers.map(|it| AnsweredServersFacts { answered: it.answered, servers: it.servers });
     Ok(Json(ReceiverFacts {
         endpoint: app.receivers.endpoint().map(|it| Endpoint {
             host: it.host.map(|ip| ip.to_string()),

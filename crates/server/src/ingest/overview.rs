@@ -176,7 +176,9 @@ fn counted(snapshot: ReceiverSnapshot, now: Instant) -> SeenServices {
     let mut services: HashMap<Option<String>, (u64, Instant)> = HashMap::new();
     for Foreign { at, bytes } in recent {
         // The receiver counted an export that cannot be decoded as foreign. It is no evidence.
-        let Ok(counts) = otlp::count_by_service(bytes, |scope| scope == OWN_SCOPE) else { continue };
+        let Ok(counts) = otlp::count_by_service(bytes, |scope| scope == OWN_SCOPE) else {
+            continue;
+        };
         for count in counts {
             // The newest export comes first.
             let (spans, _) = services.entry(count.service).or_insert((0, *at));

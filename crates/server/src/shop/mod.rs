@@ -143,10 +143,18 @@ mod tests {
         ("server: {demo: true}", true, ""),
         ("server: {demo: false}", true, "`server.demo` is `false`"),
         ("server: {roles: [api]}\nnats: {endpoint: 'nats://a:1'}", true, "has no `ingest`"),
-        ("server: {roles: [api, ingest], demo: true}\nnats: {endpoint: 'nats://a:1'}", true, "no `worker`"),
+        (
+            "server: {roles: [api, ingest], demo: true}\nnats: {endpoint: 'nats://a:1'}",
+            true,
+            "no `worker`",
+        ),
         ("server: {otlpTls: {cert: a, key: b}, demo: true}", true, "have TLS"),
         ("server: {triggers: {networks: {deny: [loopback]}}}", true, "networks.deny"),
-        ("server: {triggers: {networks: {deny: [127.0.0.0/8]}}, demo: true}", false, "networks.deny"),
+        (
+            "server: {triggers: {networks: {deny: [127.0.0.0/8]}}, demo: true}",
+            false,
+            "networks.deny",
+        ),
         ("server: {triggers: {networks: {allow: [public]}}}", true, ""),
     ];
 
