@@ -26,7 +26,7 @@ export const startWords = {
     notOffered: "Not on this server",
     mayNot: "Your role may not open it",
     step2: "Read the test",
-    step2Text: "It is stored in this project. Each part, and what it is for:",
+    step2Text: "It is stored in this project. What each part is for, and what it states:",
     otherAddress:
       "This test was changed by hand, and calls another address than that of the shop. Change its URL, or delete the test and open the shop again.",
     trigger: "The request that is fired, once",
@@ -61,7 +61,7 @@ export const startWords = {
     dark: "No span of a system has come yet. Send your system a request; the page looks every two seconds.",
     lit: (number: number) =>
       number === 1 ? "Spans of one service have come" : `Spans of ${number} services have come`,
-    spans: "spans",
+    spans: (number: number) => `${number.toLocaleString("en")} ${number === 1 ? "span" : "spans"}`,
     noName: "no service.name",
     more: "and further services",
     senderRefused: "A sender was refused:",

@@ -115,13 +115,18 @@ function Parts({ test }: { readonly test: Schemas["DemoTest"] }) {
     <Loaded query={document} rows={4}>
       {(data) => (
         <dl className={styles.parts}>
-          {partsOf(data).map(({ kind, text }, at) => (
+          {partsOf(data).map(({ kind, text, code }, at, all) => (
             // biome-ignore lint/suspicious/noArrayIndexKey: a part is its position
             <div key={at}>
-              <dt>
+              <dt data-repeated={all[at - 1]?.kind === kind}>{words.start.demo[kind]}</dt>
+              <dd>
                 <Text value={text} charsMax={200} />
-              </dt>
-              <dd>{words.start.demo[kind]}</dd>
+                {code === "" ? null : (
+                  <pre>
+                    <Text value={code} layout="block" charsMax={400} />
+                  </pre>
+                )}
+              </dd>
             </div>
           ))}
         </dl>

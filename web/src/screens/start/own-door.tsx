@@ -73,7 +73,7 @@ function Light({ receiver }: { readonly receiver: Receiver }) {
             <li key={service.name ?? ""}>
               <strong>{service.name ? <Label value={service.name} /> : words.start.own.noName}</strong>
               <span className={styles.soft}>
-                {service.spans.toLocaleString("en")} {words.start.own.spans}, <Moment at={service.lastAt} />
+                {words.start.own.spans(service.spans)}, <Moment at={service.lastAt} />
               </span>
             </li>
           ))}

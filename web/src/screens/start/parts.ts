@@ -4,7 +4,10 @@ export type PartKind = "trigger" | "settle" | "spec" | "claim";
 
 export interface TestPart {
   readonly kind: PartKind;
+  /** Its name, in words. */
   readonly text: string;
+  /** What it states in the language of tests; empty if the text is that already. */
+  readonly code: string;
 }
 
 const PARTS_MAX = 40;
@@ -18,18 +21,31 @@ export function partsOf(document: { readonly spec?: unknown }): readonly TestPar
   const settle = fields(spec.settle);
   const waits = Object.entries(settle).filter((it): it is [string, string] => typeof it[1] === "string");
   const parts: TestPart[] = [
-    ...part("trigger", `${text(request.method) || "GET"} ${text(request.url)}`, text(request.url) !== ""),
-    ...part("settle", waits.map(([key, value]) => `${key} ${value}`).join(", "), waits.length > 0),
-    ...list(spec.specs).flatMap((it) => part("spec", text(fields(it).name) || text(fields(it).selector))),
+    ...part(
+      "trigger",
+      text(request.url) === "" ? "" : `${text(request.method) || "GET"} ${text(request.url)}`,
+    ),
+    ...part("settle", waits.map(([key, value]) => `${key} ${value}`).join(", ")),
+    ...list(spec.specs).flatMap((it) => named("spec", fields(it), assertions(fields(it)))),
     ...list(spec.trace).flatMap((it) =>
-      part("claim", text(it) || text(fields(it).name) || text(fields(it).claim)),
+      typeof it === "string" ? part("claim", it) : named("claim", fields(it), text(fields(it).claim)),
     ),
   ];
   return parts.slice(0, PARTS_MAX);
 }
 
-function part(kind: PartKind, value: string, isThere = value !== ""): TestPart[] {
-  return isThere ? [{ kind, text: value }] : [];
+/** The spans of a spec, and what is stated of each of them. */
+function assertions(spec: Fields): string {
+  const stated = list(spec.assertions).map(text);
+  return [text(spec.selector), ...stated].filter((it) => it !== "").join("\n");
+}
+
+function named(kind: PartKind, { name }: Fields, code: string): TestPart[] {
+  return text(name) === "" ? part(kind, code) : part(kind, text(name), code);
+}
+
+function part(kind: PartKind, value: string, code = ""): TestPart[] {
+  return value === "" ? [] : [{ kind, text: value, code }];
 }
 
 function fields(value: unknown): Fields {
