@@ -220,7 +220,7 @@ fn reachable(listen: SocketAddr) -> SocketAddr {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
     use std::{net::SocketAddr, sync::Mutex};
 
     use model::{Fault, Project, Timestamp, World};
@@ -233,7 +233,7 @@ pub(super) mod tests {
     static LOG: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
     /// A shop that only listens.
-    pub(in crate::shop) fn shop() -> DemoShop {
+    fn shop() -> DemoShop {
         DemoShop {
             faults: || {
                 vec![

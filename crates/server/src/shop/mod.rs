@@ -124,14 +124,27 @@ pub(crate) fn offered(
 
 #[cfg(test)]
 mod tests {
+    use model::Fault;
     use source::Text;
 
-    use super::{DemoShop, keeper::tests::shop, offered};
+    use super::{DemoError, DemoShop, offered};
     use crate::config::{self, Config, Environment};
 
     fn config(text: &str) -> Config {
         let text = Text::new("config.yaml", text);
         config::read(&text, &Environment::default()).config.expect("a configuration")
+    }
+
+    /// A shop that is never opened.
+    fn shop() -> DemoShop {
+        DemoShop {
+            faults: Vec::new,
+            test: |address| address.to_string(),
+            open: |_, _| {
+                let reason = "it is not opened".to_owned();
+                Box::pin(async { Err(DemoError { fault: Fault::Internal, reason }) })
+            },
+        }
     }
 
     /// The configuration, whether only this machine reaches the server, and a part of the reason; empty if the shop is offered.
