@@ -27,6 +27,13 @@ export async function post<T>(path: string, body: unknown): Promise<T> {
   return (await answer.json()) as T;
 }
 
+export async function remove(path: string): Promise<void> {
+  const answer = await fetch(`${URL_OF_SERVER}${path}`, { method: "DELETE", headers: authorization() });
+  if (!answer.ok) {
+    throw new Error(`DELETE ${path}: ${answer.status} ${await answer.text()}`);
+  }
+}
+
 /** The newest run with a verdict; the cases need a server that has one. */
 export async function newestRun(verdict: Schemas["Verdict"]): Promise<Schemas["Run"] | null> {
   const page = await get<Schemas["Page_ListedRun"]>(`/api/v1/runs?verdict=${verdict}&limit=1`);

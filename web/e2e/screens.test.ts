@@ -44,6 +44,8 @@ async function screens(): Promise<Array<readonly [string, string, string]>> {
     ["run-missing", "/r/01a1dcee-cd00-7101-8101-010101010101", "Not found"],
     ["suites", "/suites", "Suites"],
     ["suites-empty", "/suites?project=nothing-here", "There are no suites in this project"],
+    ["start", "/start?project=nothing-here", "Open the shop"],
+    ["start-own", "/start?project=nothing-here&door=own", "Send spans here"],
     ["login-off-or-on", "/login", "Log in"],
   ];
   if (open_ !== null) {

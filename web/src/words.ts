@@ -1,6 +1,7 @@
 /** Every text of the page. Values of tests and traces are never put into a text here: they are separate text nodes. */
 
 import type { components } from "./api/schema.d.ts";
+import { startWords } from "./words-start.ts";
 
 type Schemas = components["schemas"];
 
@@ -82,13 +83,16 @@ export const words = {
     why: "Why",
     never: "never run",
     empty: "There are no tests in this project",
-    emptyMore: "Write a first test for a system, then apply it:",
+    emptyMore: "A first run takes a minute: on a demo shop, or on your own system.",
+    emptyStart: "Start here",
+    emptyCommand: "Or write a first test in a terminal, then apply it:",
     noMatch: "No test matches the filter",
     clear: "Clear the filter",
     more: "Load more tests",
     partly: "The order is that of the loaded tests only.",
     provisioned: "applied from a file of the server",
   },
+  start: startWords,
   test: {
     version: (version: number) => `version ${version}`,
     run: "Run",

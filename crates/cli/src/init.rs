@@ -4,6 +4,7 @@ use std::{
     ffi::OsStr,
     fs::{self, File},
     io::{self, Write},
+    net::SocketAddr,
     path::Path,
 };
 
@@ -43,8 +44,7 @@ impl Faulty for InitError {
 
 /// Writes the test, and prints the next commands.
 pub(crate) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Exit> {
-    let text = TEST.replace(SHOP, &args.http.to_string());
-    let path = write(Path::new(FOLDER), OsStr::new(FILE), &text)
+    let path = write(Path::new(FOLDER), OsStr::new(FILE), &first_test(args.http))
         .map_err(|error| terminal.refuse(&error))?;
     terminal.report(&format!(
         "wrote {path}: a first test, for the shop that `qualitytrace demo` opens
@@ -54,6 +54,11 @@ pub(crate) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Exit> {
 "
     ));
     Ok(Exit::Passed)
+}
+
+/// Returns the first test, for a shop at this address.
+pub(crate) fn first_test(shop: SocketAddr) -> String {
+    TEST.replace(SHOP, &shop.to_string())
 }
 
 /// Writes a new file, and never overwrites an existing one.

@@ -10,6 +10,7 @@ use std::{
 use crate::{
     args,
     configuration::{self, LoadedConfig},
+    demo,
     exit::Exit,
     log,
     terminal::Terminal,
@@ -71,7 +72,8 @@ pub(crate) async fn serve(
         terminal.line(&format!("planted: {name}: {}", server::plant(name)));
     }
     let (telemetry, levels) = start_telemetry(&config, terminal)?;
-    let handle = server::start(config.clone(), Arc::clone(&telemetry), world, work).await;
+    let demo = Some(demo::HOOK);
+    let handle = server::start(config.clone(), Arc::clone(&telemetry), world, work, demo).await;
     let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();
     let where_to = where_to(&config, addresses);

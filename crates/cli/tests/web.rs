@@ -118,6 +118,16 @@ async fn tasks_are_done_by_mouse_and_by_keyboard() -> Result<()> {
     browse_runs("tasks").await
 }
 
+/// A server without tests, whose page leads to the demo shop.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_first_run_is_green_in_a_few_actions() -> Result<()> {
+    let database = Database::create("web_start").await?;
+    let server = Server::start_with(Path::new(BINARY), &database.section()?, "127.0.0.1:0").await?;
+    browse("start", &[("QUALITYTRACE_URL", &server.api)]).await?;
+    server.terminate().await?;
+    database.remove().await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_logs_in_with_a_token_below_a_prefix() -> Result<()> {
     let database = Database::create("web_access").await?;

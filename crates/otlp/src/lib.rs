@@ -19,6 +19,7 @@ mod find;
 mod message;
 mod read;
 mod schema;
+mod services;
 mod split;
 mod wire;
 
@@ -39,5 +40,6 @@ pub mod proto {
         wire::{Fields, bytes, varint},
     };
 }
+pub use services::{ServiceSpans, count_by_service};
 pub use split::{Batch, Split, only_ids, only_new, split};
 pub use wire::DecodeError;

@@ -14,6 +14,7 @@ mod http;
 mod ingest;
 mod live;
 mod plant;
+mod shop;
 mod shutdown;
 mod span_bus;
 mod start_error;
@@ -54,6 +55,7 @@ pub use telemetry::{
 
 pub use http::tls::TlsError;
 pub use ingest::error::IngestError;
+pub use shop::{DemoError, DemoFault, DemoSettings, DemoShop, OpenShop, ShopOpening};
 pub use start_error::StartError;
 pub use worker::plays::{LeaseCounts, LeaseFault, play as play_lease};
 
@@ -61,7 +63,12 @@ use access::{Access, proxies::TrustedProxies};
 use config::{Config, Mode, ServerRoles};
 use database::peers::Peers;
 use http::{backlog::Backlog, tls::TlsAcceptor};
-use ingest::interests::Interests;
+use ingest::{
+    interests::Interests,
+    overview::{ReceiverOverview, SenderTerms},
+};
+use live::followers::Followers;
+use shop::keeper::ShopKeeper;
 use span_bus::SpanBus;
 use startup::DbStartup;
 use telemetry::{calls::Watch, own_endpoint::refuse_own_endpoints};
@@ -82,6 +89,7 @@ pub struct Handle {
     telemetry: Arc<Telemetry>,
     opening: DbStartup,
     peers: Peers,
+    shop: ShopKeeper,
     /// Renews the server's row until spans are no longer accepted.
     keeping: JoinSet<()>,
     dbs: [Db; 2],
@@ -91,24 +99,25 @@ pub struct Handle {
 /// A Collector need not be available.
 ///
 /// Must be called on the control runtime. `telemetry` was started from the same configuration; `work` is the runtime for
-/// all work that a full telemetry buffer may block.
+/// all work that a full telemetry buffer may block. `demo` is the shop that callers may start, if the program has one.
 pub async fn start(
     config: Config,
     telemetry: Arc<Telemetry>,
     world: World,
     work: runtime::Handle,
+    demo: Option<DemoShop>,
 ) -> Result<Handle, StartError> {
     let (tls, spans) = (fits(&config)?, ingest::Settings::of(&config));
     // The provisioned documents are read before anything changes.
     let (otlp, provided) = provided(&config)?;
     let (db, calm_db) = database::pools(&config, world, &work)?;
-    let (triggers, stores, pool) = (strangers(&config), stores(&config), pool(&work));
     let (access, proxies, gate) = access(&config, &calm_db, world);
+    let (shop, terms) = first_run(&config, demo, &access, (world, &work))?;
+    let (triggers, stores, pool) = (strangers(&config, &shop), stores(&config), pool(&work));
     let Config { telemetry: exporters, roles, listen, workers, ids, retention, limits, .. } =
         config;
     // Ingest: from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this server.
     let (bus, identity) = spans.open_bus(world).await?;
-    let bus = Arc::new(bus);
     let peers = Peers::new(identity, (Arc::clone(&bus), spans.streams()), roles, world);
     // The database: migrated, with the key with which all replicas mint trace ids.
     let seen = (Interests::default(), peers.clone(), Arc::clone(&bus));
@@ -117,12 +126,13 @@ pub async fn start(
     let ingest = opening.ingest();
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on((listen, roles), &receiver, (&exporters, &peers))?;
+    let receivers = receivers(&shop, (terms, addresses), (&peers, receiver.witness()));
     work.spawn(opening.clone().first()).await??;
     let keeping = peers.clone().keep_apart(calm_db.clone());
     // The API: connections are accepted here, requests are handled on the work runtime.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
-    let followers = live::followers::Followers::new(stop.clone());
+    let followers = followers(&mut tasks, (&bus, &db), &work, &stop);
     let app = http::app::App {
         db: db.clone(),
         calm_db: calm_db.clone(),
@@ -136,16 +146,17 @@ pub async fn start(
         public_url: config.public_url,
         web: config.web,
         body_bytes_max: limits.body_bytes_max,
-        followers: Arc::clone(&followers),
+        followers,
         readers: Shares::new(http::app::TRACE_READS_MAX),
         writers: Shares::new(http::app::DOCUMENT_WRITES_MAX),
         pool: pool.clone(),
         stores: Arc::clone(&stores),
+        shop: shop.clone(),
+        receivers,
         otlp,
         backlog: Backlog::watch(&mut tasks, calm_db.clone(), limits.queued_runs_max, stop.clone()),
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),
     };
-    tasks.spawn_on(followers.keep(Arc::clone(&bus), db.clone()), &work);
     keep_ingest(&mut tasks, (seen.clone(), receiver.witness()), (&calm_db, &watch), &stop);
     answer(&mut tasks, (listeners, roles), (tls, proxies), app, &stop);
     // The workers, once the database is open.
@@ -170,7 +181,7 @@ pub async fn start(
     let working = working(Arc::new(worker), (roles, retention), stop.clone());
     tasks.spawn_on(opening.clone().then(working, stop.clone()), &work);
     let dbs = [db, calm_db];
-    Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, keeping, dbs })
+    Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, shop, keeping, dbs })
 }
 
 /// Maintains what ingest knows: the bus, the external trace ids that runs wait for, and the metrics of both.
@@ -219,6 +230,9 @@ fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
     if let Some(age) = age.filter(|age| *age <= run) {
         return Err(StartError::SpansExpire { age, run });
     }
+    if let (Some(true), Some(reason)) = (config.web.demo, shop::obstacle(config)) {
+        return Err(StartError::Demo(reason));
+    }
     refuse_own_endpoints(&config.telemetry, config.listen.opened_by(config.roles))?;
     ingest::Settings::of(config).receiver(None, 0)?;
     Ok(config.tls.api.as_ref().map(http::tls::acceptor).transpose()?)
@@ -245,7 +259,7 @@ fn access(
 }
 
 /// Returns the triggers for untrusted tests: their targets are bounded, and they see no variable of this process's environment.
-fn strangers(config: &Config) -> Triggers {
+fn strangers(config: &Config, shop: &ShopKeeper) -> Triggers {
     let listed = trigger::AllowedCommands {
         programs: config.triggers.exec_allowed.iter().map(PathBuf::from).collect(),
         variables: config.triggers.exec_env.clone(),
@@ -254,7 +268,7 @@ fn strangers(config: &Config) -> Triggers {
         limits: trigger::TriggerLimits::default(),
         environment: Vec::new(),
         commands: trigger::Commands::Listed(listed),
-        networks: Some(config.triggers.networks.networks(is_own(config))),
+        networks: Some(config.triggers.networks.networks(is_own(config)).with_extra(shop.target())),
     })
 }
 
@@ -264,6 +278,45 @@ fn stores(config: &Config) -> Arc<StoreSet> {
     // JSON is about twice as long as the spans in it.
     let dialer = StoreDialer::new(&[], Some(networks));
     Arc::new(StoreSet::new(dialer.with_answers_up_to(2 * config.limits.trace_bytes_max)))
+}
+
+/// Starts what passes events of active runs to the clients that follow them.
+fn followers(
+    tasks: &mut JoinSet<()>,
+    (bus, db): (&Arc<SpanBus>, &Db),
+    work: &runtime::Handle,
+    stop: &CancellationToken,
+) -> Arc<Followers> {
+    let followers = Followers::new(stop.clone());
+    tasks.spawn_on(Arc::clone(&followers).keep(Arc::clone(bus), db.clone()), work);
+    followers
+}
+
+/// Returns what senders have to know of the running receiver, to which the demo shop sends its spans too.
+fn receivers(
+    shop: &ShopKeeper,
+    (terms, addresses): (SenderTerms, config::Listen),
+    (peers, stats): (&Peers, ReceiverStats),
+) -> ReceiverOverview {
+    shop.send_to(addresses.otlp_grpc);
+    ReceiverOverview::new(terms, addresses, (peers.clone(), stats))
+}
+
+/// Returns the keeper of the demo shop, which offers none unless the configuration and the program have one; and what senders of
+/// spans have to do.
+fn first_run(
+    config: &Config,
+    demo: Option<DemoShop>,
+    access: &Arc<Access>,
+    (world, work): (World, &runtime::Handle),
+) -> Result<(ShopKeeper, SenderTerms), StartError> {
+    if config.web.demo == Some(true) && demo.is_none() {
+        return Err(StartError::Demo("this program has none"));
+    }
+    let offered = shop::offered(demo, config, is_own(config));
+    let senders = config.access.ingest_required.then(|| Arc::clone(access));
+    let keeper = ShopKeeper::new(offered, senders, world, work.clone());
+    Ok((keeper, SenderTerms::of(config)))
 }
 
 /// Whether only programs on this machine can send requests, and all have one owner.

@@ -23,6 +23,10 @@ impl Handle {
             // Not awaited yet: only the end of telemetry releases a task that a full buffer blocks.
             self.tasks.abort_all();
         }
+        // The runs have ended, and its last spans still find the receiver.
+        if tokio::time::timeout(REST_MAX, self.shop.shut()).await.is_err() {
+            tracing::warn!("the demo shop would not end");
+        }
         self.receiver.shutdown().await;
         self.keeping.shutdown().await;
         let [_, calm_db] = &self.dbs;

@@ -37,6 +37,9 @@ pub enum StartError {
         /// How long a run may take.
         run: Duration,
     },
+    /// The demo shop that the configuration turns on cannot work.
+    #[error("`server.demo` is `true`, and the demo shop cannot work here: {0}")]
+    Demo(&'static str),
     /// An address that is in use.
     #[error("cannot listen on `{address}`: {reason}; choose another one with `{setting}`")]
     Listen {
@@ -76,6 +79,7 @@ impl Faulty for StartError {
             Self::NotLoopback(_)
             | Self::SplitWithoutBus
             | Self::SpansExpire { .. }
+            | Self::Demo(_)
             | Self::Tls(_) => Fault::Invalid,
             Self::Listen { .. } => Fault::Conflict,
             Self::Db(error) => error.fault(),

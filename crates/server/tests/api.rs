@@ -49,7 +49,7 @@ async fn start_with(mut config: Config) -> Result<Handle> {
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: Some(any) };
     config.data_directory = env!("CARGO_TARGET_TMPDIR").into();
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-    let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await?;
+    let server = server::start(config, telemetry, WORLD, runtime::Handle::current(), None).await?;
     // On a busy machine the database is opened only after the start.
     server.ready().await;
     Ok(server)

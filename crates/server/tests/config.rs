@@ -102,6 +102,7 @@ server.auth.oidc.projectClaim=teams
 server.publicUrl=https://quality.example.com
 server.web=off
 server.pathPrefix=/team/quality
+server.demo=true
 server.trustedProxies=10.0.0.0/8, ::1
 server.roles=api,ingest
 server.triggers.exec.allow=/bin/one,/bin/two

@@ -33,7 +33,7 @@ async fn start(database: &Database, directory: &str) -> Result<Handle> {
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: None };
     config.data_directory = format!("{}/{directory}", env!("CARGO_TARGET_TMPDIR")).into();
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-    let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await?;
+    let server = server::start(config, telemetry, WORLD, runtime::Handle::current(), None).await?;
     server.ready().await;
     Ok(server)
 }

@@ -48,7 +48,7 @@ server:
     let any: SocketAddr = "127.0.0.1:0".parse()?;
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: None };
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-    Ok(server::start(config, telemetry, WORLD, runtime::Handle::current()).await?)
+    Ok(server::start(config, telemetry, WORLD, runtime::Handle::current(), None).await?)
 }
 
 /// A minimal browser: it has cookies for each origin, and nothing else.

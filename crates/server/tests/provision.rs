@@ -36,7 +36,7 @@ async fn start(database: &Database, files: &Path) -> Result<Result<Handle, Start
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: None };
     config.data_directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("provision");
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-    let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await;
+    let server = server::start(config, telemetry, WORLD, runtime::Handle::current(), None).await;
     if let Ok(server) = &server {
         // On a busy machine the database is opened only after the start.
         server.ready().await;

@@ -20,7 +20,7 @@ use model::{RunId, Timestamp, World};
 use reqwest::{Client, Method, Response};
 use serde_json::Value;
 use server::{
-    Handle, Telemetry,
+    DemoFault, DemoShop, Handle, OpenShop, Telemetry,
     config::{self, Config, Environment},
 };
 use source::Text;
@@ -59,6 +59,27 @@ fn random() -> [u8; 32] {
     bytes
 }
 
+/// A shop that has an address and does not listen, so that its address is the same in every run.
+fn shop() -> DemoShop {
+    DemoShop {
+        faults: || {
+            vec![
+                DemoFault { name: "slow", about: "it takes its time" },
+                DemoFault { name: "late", about: "it keeps its spans" },
+            ]
+        },
+        test: |address| {
+            format!(
+                "type: Test\nspec:\n  id: checkout\n  name: an order is paid once\n  trigger: {{type: http, httpRequest: {{method: GET, url: 'http://{address}/orders'}}}}\n"
+            )
+        },
+        open: |_, _| {
+            let address = SocketAddr::from(([127, 0, 0, 1], 41634));
+            Box::pin(async move { Ok(OpenShop { address, close: Box::pin(async {}) }) })
+        },
+    }
+}
+
 async fn start(database: &Database) -> Result<Handle> {
     let keys = format!("secrets:\n  keys: ['first:{}']\n", "07".repeat(32));
     let text = Text::new("config.yaml", format!("{}\n{keys}", database.section()?));
@@ -69,7 +90,8 @@ async fn start(database: &Database) -> Result<Handle> {
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: None };
     config.data_directory = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("scenarios");
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-    let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await?;
+    let server =
+        server::start(config, telemetry, WORLD, runtime::Handle::current(), Some(shop())).await?;
     // On a busy machine the database is opened only after the start.
     server.ready().await;
     Ok(server)
@@ -298,6 +320,7 @@ impl Names {
                 let hide = |(key, value): (String, Value)| {
                     let value = match (&value, key.ends_with("Ns")) {
                         (Value::Number(_), true) => Value::from("<nanoseconds>"),
+                        (Value::Number(_), _) if key.ends_with("Port") => Value::from("<port>"),
                         _ => self.hide_all(value),
                     };
                     (key, value)

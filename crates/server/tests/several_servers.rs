@@ -48,7 +48,7 @@ async fn start(database: &Database, data: &TempDir, world: World) -> Result<Hand
     let any: SocketAddr = "127.0.0.1:0".parse()?;
     config.listen = config::Listen { http: any, otlp_grpc: any, otlp_http: any, probes: None };
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-    Ok(server::start(config, telemetry, world, runtime::Handle::current()).await?)
+    Ok(server::start(config, telemetry, world, runtime::Handle::current(), None).await?)
 }
 
 /// Returns the verdict of a run on this server, and how many other servers it reports.

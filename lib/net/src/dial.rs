@@ -122,7 +122,7 @@ async fn lookup(target: &Target, route: Route<'_>) -> Result<Vec<SocketAddr>, Co
     let mut addresses = Vec::new();
     let mut forbidden = None;
     for address in found {
-        match route.networks.map_or(Ok(()), |networks| networks.check(address.ip())) {
+        match route.networks.map_or(Ok(()), |networks| networks.check_target(address)) {
             Ok(()) => addresses.push(address),
             Err(rule) => forbidden = forbidden.or(Some(rule)),
         }

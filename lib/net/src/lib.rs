@@ -18,7 +18,7 @@ pub mod tls;
 
 pub use exchange::{Exchange, HttpError, exchange};
 pub use hyper::body::{Body, Incoming};
-pub use network::{InvalidNetwork, METADATA, Network, NetworkRefusal, Networks};
+pub use network::{ExtraTarget, InvalidNetwork, METADATA, Network, NetworkRefusal, Networks};
 pub use pool::{Egress, HttpClient, HttpVersion, SendError, connect_error};
 pub use proxy::{Proxies, Proxy};
 

@@ -4,24 +4,33 @@
 //! therefore does not matter how an address is written, which name resolves to it, or to what the name resolves a moment later.
 //! `deny` overrides `allow`, and the addresses at which clouds serve credentials override both.
 //!
-//! Deliberately absent: rules about names and ports. The owner of a DNS zone controls its names.
+//! Deliberately absent: rules about names, whose owner is the owner of a DNS zone; and rules about ports, except for the one
+//! [`ExtraTarget`] that a program may allow beside them.
 
 use std::{
     fmt,
-    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr},
     str::FromStr,
+    sync::{Arc, Mutex, PoisonError},
 };
 
 use ipnet::{IpNet, Ipv4Net, Ipv6Net};
 use thiserror::Error;
 
 /// The network rules, and the setting by which an operator changes them.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct Networks {
     setting: &'static str,
     allow: Vec<Network>,
     deny: Vec<Network>,
+    extra: ExtraTarget,
 }
+
+/// One address with its port that is allowed although no rule allows it, for as long as it is set. Clones share it.
+///
+/// It is for a listener that the program itself opens: all other ports of the address stay as the rules have them.
+#[derive(Clone, Debug, Default)]
+pub struct ExtraTarget(Arc<Mutex<Option<SocketAddr>>>);
 
 /// A set of addresses, as an operator names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,7 +110,7 @@ const EVERYTHING: [Network; 2] = [
 impl Networks {
     /// Creates rules from the operator's configuration. `deny` overrides `allow`. Messages name the `setting`.
     pub fn new(setting: &'static str, allow: Vec<Network>, deny: Vec<Network>) -> Self {
-        Self { setting, allow, deny }
+        Self { setting, allow, deny, extra: ExtraTarget::default() }
     }
 
     /// Rules for the internet, and no address of this site.
@@ -117,6 +126,19 @@ impl Networks {
     /// The same rules with these addresses denied.
     pub fn without(self, deny: Vec<Network>) -> Self {
         Self { deny, ..self }
+    }
+
+    /// The same rules with one more target. What is denied stays denied.
+    pub fn with_extra(self, extra: ExtraTarget) -> Self {
+        Self { extra, ..self }
+    }
+
+    /// Checks whether a port of an address may be reached, or returns the rule that forbids it.
+    pub fn check_target(&self, target: SocketAddr) -> Result<(), NetworkRefusal> {
+        match self.check(target.ip()) {
+            Err(NetworkRefusal::NotAllowed { .. }) if self.extra.is(target) => Ok(()),
+            checked => checked,
+        }
     }
 
     /// Checks whether an address may be reached, or returns the rule that forbids it.
@@ -148,6 +170,17 @@ impl Networks {
             Some(Network::Within(_)) | None => ("of a special kind", within),
         };
         Err(NetworkRefusal::NotAllowed { setting, address, what, add })
+    }
+}
+
+impl ExtraTarget {
+    /// Allows this target and no other one; none allows nothing more.
+    pub fn set(&self, target: Option<SocketAddr>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = target;
+    }
+
+    fn is(&self, target: SocketAddr) -> bool {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) == Some(target)
     }
 }
 
@@ -279,7 +312,31 @@ impl fmt::Display for Network {
 
 #[cfg(test)]
 mod tests {
-    use super::{Network, Networks};
+    use super::{ExtraTarget, Network, NetworkRefusal, Networks};
+
+    #[test]
+    fn an_extra_target_is_one_port_and_never_a_denied_one() {
+        let extra = ExtraTarget::default();
+        let target = |text: &str| text.parse().expect("an address with a port");
+        let (shop, other) = (target("127.0.0.1:4000"), target("127.0.0.1:4001"));
+        let open = Networks::public("networks").with_extra(extra.clone());
+        assert!(open.check_target(shop).is_err(), "it is not set yet");
+        extra.set(Some(shop));
+        assert_eq!(open.check_target(shop), Ok(()));
+        for refused in
+            [other, target("127.0.0.2:4000"), target("[::1]:4000"), target("10.0.0.1:4000")]
+        {
+            assert!(open.check_target(refused).is_err(), "{refused}");
+        }
+        assert!(open.check(shop.ip()).is_err(), "the address itself is as before");
+        let denied = open.clone().without(vec![Network::Loopback]);
+        assert!(matches!(denied.check_target(shop), Err(NetworkRefusal::Denied { .. })));
+        let metadata = target("169.254.169.254:80");
+        extra.set(Some(metadata));
+        assert!(matches!(open.check_target(metadata), Err(NetworkRefusal::Metadata(_))));
+        extra.set(None);
+        assert!(open.check_target(shop).is_err(), "it is closed");
+    }
 
     fn networks(allow: &str, deny: &str) -> Networks {
         let read = |text: &str| {

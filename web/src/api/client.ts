@@ -135,6 +135,49 @@ export function listSuites(
   );
 }
 
+export function readDemo(project: string, signal?: AbortSignal): Promise<Schemas["Demo"]> {
+  return data(api.GET("/api/v1/demo", { params: { query: { project } }, ...given(signal) }));
+}
+
+/** Opens the demo shop of the server, or opens it again with these faults. */
+export function startDemo(project: string, faults: readonly string[]): Promise<Schemas["Demo"]> {
+  return data(api.POST("/api/v1/demo", { params: { query: { project } }, body: { faults: [...faults] } }));
+}
+
+export function stopDemo(project: string): Promise<Schemas["Demo"]> {
+  return data(api.DELETE("/api/v1/demo", { params: { query: { project } } }));
+}
+
+export function readReceiver(project: string, signal?: AbortSignal): Promise<Schemas["Receiver"]> {
+  return data(api.GET("/api/v1/receiver", { params: { query: { project } }, ...given(signal) }));
+}
+
+export function readTestDocument(
+  project: string,
+  id: string,
+  signal?: AbortSignal,
+): Promise<Schemas["Document"]> {
+  return data(
+    api.GET("/api/v1/tests/{id}", { params: { path: { id }, query: { project } }, ...given(signal) }),
+  );
+}
+
+/** Stores a test that is not there yet. */
+export function createTest(
+  project: string,
+  id: string,
+  document: { readonly type: string; readonly spec: Readonly<Record<string, unknown>> },
+): Promise<Schemas["AppliedDocuments"]> {
+  return data(
+    api.PUT("/api/v1/tests/{id}", {
+      params: { path: { id }, query: { project } },
+      headers: { "if-none-match": "*" },
+      // The generated type of an object with any keys has none.
+      body: document as Schemas["Document"],
+    }),
+  );
+}
+
 export type ReportFormat = "html" | "junit";
 
 export function reportAddress(project: string, run: string, format: ReportFormat): string {

@@ -9,6 +9,8 @@ const WAIT_MS = 2000;
 const LIST_MS = 15_000;
 /** How often a run is read while it is in progress, beside its live events. */
 const ACTIVE_RUN_MS = 5000;
+/** How often the receiver is asked for the first span, as long as the page is visible. */
+const RECEIVER_MS = 2000;
 
 export function makeQueryClient(): QueryClient {
   return new QueryClient({
@@ -94,4 +96,26 @@ export const suitesQuery = (project: string) =>
     queryFn: ({ pageParam, signal }) => client.listSuites(project, pageParam, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next ?? undefined,
+  });
+
+export const demoQuery = (project: string) =>
+  queryOptions({
+    queryKey: ["demo", project],
+    queryFn: ({ signal }) => client.readDemo(project, signal),
+    refetchInterval: LIST_MS,
+  });
+
+export const receiverQuery = (project: string) =>
+  queryOptions({
+    queryKey: ["receiver", project],
+    queryFn: ({ signal }) => client.readReceiver(project, signal),
+    refetchInterval: RECEIVER_MS,
+  });
+
+export const testDocumentQuery = (project: string, test: string, version: number) =>
+  queryOptions({
+    queryKey: ["document", project, test, version],
+    queryFn: ({ signal }) => client.readTestDocument(project, test, signal),
+    // A version never changes.
+    staleTime: Number.POSITIVE_INFINITY,
   });

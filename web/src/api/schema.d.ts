@@ -74,6 +74,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/demo": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The demo shop: whether it is offered and open here, and its faults. */
+        get: operations["readDemo"];
+        put?: never;
+        /**
+         * Opens the demo shop in this process, or opens it again with other faults, and stores its first test `checkout` unless the project
+         *     has a test with that id.
+         */
+        post: operations["startDemo"];
+        /** Closes the demo shop of this process. Its test stays. */
+        delete: operations["stopDemo"];
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/documents": {
         parameters: {
             query?: never;
@@ -153,6 +175,23 @@ export interface paths {
         };
         /** Its versions, the newest first, a page at a time. */
         get: operations["listQualityGateVersions"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/receiver": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** Where senders of spans reach this server, and which services have sent some lately, to any server on the bus. */
+        get: operations["readReceiver"];
         put?: never;
         post?: never;
         delete?: never;
@@ -823,6 +862,13 @@ export interface components {
         } | {
             bytes: number[];
         };
+        /** @description The servers that were queried. */
+        AnsweredServers: {
+            /** @description Those that answered in time. */
+            answered: number;
+            /** @description All that receive spans. */
+            servers: number;
+        };
         /** @description What became of a document. */
         AppliedDocument: {
             /** @description Whether this request made it. */
@@ -869,7 +915,6 @@ export interface components {
              * @enum {string}
              */
             decided: "presence" | "absence" | "response";
-            evidence?: components["schemas"]["StatementEvidence"];
             /** @description Spans that are not listed. */
             moreSpans: number;
             place: components["schemas"]["Place"];
@@ -927,7 +972,6 @@ export interface components {
              * @enum {string}
              */
             decided: "presence" | "absence" | "response";
-            evidence?: components["schemas"]["StatementEvidence"];
             /** @description Spans that are not listed. */
             moreSpans: number;
             name: string | null;
@@ -937,17 +981,6 @@ export interface components {
             spans: components["schemas"]["SpanEvidence"][];
             verdict: components["schemas"]["Verdict"];
         };
-        /** @description A comparison with both of its values. */
-        ComparisonEvidence: {
-            expected?: components["schemas"]["EvidenceValue"];
-            found?: components["schemas"]["EvidenceValue"];
-            /** @description As the language of tests writes it, with each `not` applied: `<=`, `not-contains`, `between`, `exists`. */
-            operator: string;
-            /** @description The span that it was evaluated on; left out if it is about several, or about the response. */
-            spanId?: string;
-            /** @description The expression whose value was found, as written. */
-            subject: string;
-        };
         /** @description A token that was just made. */
         CreatedToken: {
             /** Format: date-time */
@@ -956,6 +989,39 @@ export interface components {
             id: string;
             /** @description The token itself. Only this response contains it. */
             token: string;
+        };
+        /** @description The demo shop of this server process. */
+        Demo: {
+            /** @description The faults that are switched on. */
+            faults: string[];
+            /** @description Whether it may be started. */
+            isOffered: boolean;
+            /** @description All faults that can be switched on. */
+            knownFaults: components["schemas"]["DemoFault"][];
+            /** @description Other servers on the same database. Each has its own shop or none, and a run that one of them takes does not reach this one. */
+            otherServers: number;
+            /** @description Why it may not, and what to do; null if it may. */
+            reason?: string | null;
+            test?: components["schemas"]["DemoTest"] | null;
+            /** @description Where its gateway listens, such as `http://127.0.0.1:41634`; null if it is not open in this process. */
+            url?: string | null;
+        };
+        /** @description A fault of the demo shop. */
+        DemoFault: {
+            /** @description What is wrong with the shop then. */
+            about: string;
+            name: string;
+        };
+        /** @description The first test of the shop. */
+        DemoTest: {
+            id: string;
+            /** @description Whether it calls the shop that is open here. A test that was changed by hand keeps its address. */
+            isOfShop: boolean;
+            /**
+             * Format: int32
+             * @description Its version, from 1.
+             */
+            version: number;
         };
         /** @description Why telemetry is missing. */
         Diagnosis: {
@@ -1006,37 +1072,6 @@ export interface components {
             /** Format: date-time */
             at: string;
             what: components["schemas"]["What"];
-        };
-        /** @description The first items of a list. */
-        EvidenceList: {
-            items: components["schemas"]["EvidenceValue"][];
-            /** @description Items that are not listed. */
-            more?: number;
-        };
-        /** @description Two bounds, both included: the required range, or all that is known of a value. */
-        EvidenceRange: {
-            high: components["schemas"]["EvidenceValue"];
-            low: components["schemas"]["EvidenceValue"];
-        };
-        /** @description A value with its type. A long text is cut and ends with `…`. */
-        EvidenceValue: ("absent" | "null") | {
-            boolean: boolean;
-        } | {
-            /** @description With all digits; a reader of JSON may round a number. */
-            number: string;
-        } | {
-            durationNs: number;
-        } | {
-            text: string;
-        } | {
-            /** @description A list or an object, as JSON. */
-            json: string;
-        } | {
-            list: components["schemas"]["EvidenceList"];
-        } | {
-            anyOf: components["schemas"]["EvidenceList"];
-        } | {
-            between: components["schemas"]["EvidenceRange"];
         };
         /** @description How a program ended. */
         Exit: {
@@ -1106,28 +1141,6 @@ export interface components {
             name: string;
             spanId: string | null;
         };
-        /** @description A group of spans with the same key. */
-        GroupEvidence: {
-            /** @description Whether the comparison holds in this group. */
-            holds: boolean;
-            key: components["schemas"]["GroupKeyPart"][];
-            spans: number;
-            value: components["schemas"]["EvidenceValue"];
-        };
-        GroupKeyPart: {
-            /** @description The expression after `by`. */
-            name: string;
-            value: components["schemas"]["EvidenceValue"];
-        };
-        /** @description The groups of an aggregate with `by`. */
-        GroupsEvidence: {
-            /** @description Groups in which the comparison does not hold. */
-            broken: number;
-            /** @description Groups that are not listed. */
-            more?: number;
-            /** @description The worst first, at most 20. */
-            worst: components["schemas"]["GroupEvidence"][];
-        };
         /** @description A document in a list. */
         ListedDocument: {
             /** Format: date-time */
@@ -1174,16 +1187,6 @@ export interface components {
             /** @description Whether there is an identity provider, at `/auth/login`. */
             oidc: boolean;
         };
-        /** @description A span that all but one condition of a selector match. */
-        NearMiss: {
-            /** @description The condition that failed. */
-            condition: string;
-            found?: components["schemas"]["EvidenceValue"];
-            name: string;
-            /** @description The selector that matches no span. */
-            selector: string;
-            spanId: string;
-        };
         /** @description What a token is to be. */
         NewToken: {
             /**
@@ -1226,7 +1229,6 @@ export interface components {
             provisional?: boolean;
             /** @description Why it is inconclusive beyond what the assertions say, each with what to do. */
             reasons: string[];
-            request?: components["schemas"]["RecordedRequest"];
             /**
              * Format: uuid
              * @description The run.
@@ -1468,21 +1470,50 @@ export interface components {
             silentNs: number;
             spans: number;
         };
-        /** @description The request of the trigger, without credentials and with bounded texts. Absent where nothing was fired, and for runs of earlier versions. */
-        RecordedRequest: {
-            body: components["schemas"]["AnswerBody"];
-            /** @description Headers, environment variables and other fields, each a name and a value; a credential is `***`. */
-            fields: string[][];
-            /** @description Empty if there is none. */
-            method: string;
-            /** @description Bytes of the body that are not recorded. */
-            moreBodyBytes?: number;
-            /** @description Fields that are not recorded. */
-            moreFields?: number;
-            /** @description `http`, `exec`, or the type of the trigger. */
-            protocol: string;
-            /** @description The URL, the address, or the command. */
-            target: string;
+        /** @description Where senders of spans reach this server, and what they have sent lately. */
+        Receiver: {
+            endpoint?: components["schemas"]["ReceiverEndpoint"] | null;
+            /** @description Whether there are more services. */
+            hasMore: boolean;
+            /** @description Whether senders have to present a token. */
+            isTokenRequired: boolean;
+            /**
+             * Format: int64
+             * @description The seconds for which a service is remembered.
+             */
+            recentSeconds: number;
+            /** @description The newest exports that were refused, the newest first; at most 5. */
+            refusals: components["schemas"]["ReceiverRefusal"][];
+            servers?: components["schemas"]["AnsweredServers"] | null;
+            /**
+             * @description The services that sent spans which belong to no run, the one that was seen last first; at most 64. The numbers are those of
+             *     recent exports that are still here, and no totals.
+             */
+            services: components["schemas"]["SeenService"][];
+        };
+        /** @description Where senders of spans reach this process. Both ports accept both protocols. */
+        ReceiverEndpoint: {
+            /**
+             * Format: int32
+             * @description For OTLP by gRPC.
+             */
+            grpcPort: number;
+            /** @description The address; null if the server listens on all addresses of its machine. */
+            host?: string | null;
+            /**
+             * Format: int32
+             * @description For OTLP by HTTP.
+             */
+            httpPort: number;
+            /** @description Whether senders have to use TLS. */
+            isTls: boolean;
+        };
+        /** @description An export that was refused. */
+        ReceiverRefusal: {
+            /** Format: date-time */
+            at: string;
+            /** @description Why, as its sender was answered. */
+            reason: string;
         };
         /** @description What a run has left, judged once more. */
         Rejudgement: {
@@ -1538,38 +1569,17 @@ export interface components {
         Run: {
             /** Format: date-time */
             acceptedAt: string;
-            /** Format: date-time */
-            endedAt?: string | null;
             /** Format: uuid */
             id: string;
             outcome?: null | components["schemas"]["Outcome"];
             provisionalVerdict?: null | components["schemas"]["Verdict"];
-            /** @description The state of the system under test, such as a commit, if the start named one. */
-            revision?: string | null;
-            /**
-             * @description Who started it: `anyone` where access is off, `token`, `person`, or `suite`. The audit log has their names. Null for a
-             *     run of a server that did not record it.
-             */
-            startedBy?: string | null;
             /** @description `queued`, `running` or `ended`. */
             state: string;
             /** @description When a stop was requested. */
             stopAt?: string | null;
-            /** @description The run of the suite of which it is a step. */
-            suiteRun?: string | null;
             test: string;
-            /** @description What is stored of the trace. */
-            trace: components["schemas"]["StoredTrace"];
             /** @description The trace under test, once the attempt is recorded. */
             traceId?: string | null;
-            /** @description The span of the trigger, once the attempt is recorded. */
-            triggerSpanId?: string | null;
-            /** @description The variable sets that it was started with; a later one overrules an earlier one. */
-            variableSets: string[];
-            /** @description The values of variables that it was started with; null for a secret. Those of variable sets are not recorded. */
-            variables: {
-                [key: string]: string | null;
-            };
             verdict?: null | components["schemas"]["Verdict"];
             /**
              * Format: int32
@@ -1586,10 +1596,24 @@ export interface components {
             tree: components["schemas"]["TreeSpan"][];
             verdict: components["schemas"]["Verdict"];
         };
+        /** @description A service that sent spans. */
+        SeenService: {
+            /** Format: date-time */
+            lastAt: string;
+            /** @description Its `service.name`; null if it has none. */
+            name?: string | null;
+            /**
+             * Format: int64
+             * @description The number of its spans.
+             */
+            spans: number;
+        };
         /** @description What anyone may know of a server. */
         ServerFacts: {
             /** @description `on` if callers have to authenticate, else `off`. */
             access: string;
+            /** @description `offered` if editors may start the demo shop of this server, else `off`. */
+            demo: string;
             login: components["schemas"]["LoginFacts"];
             /** @description The version of the program. */
             version: string;
@@ -1685,17 +1709,10 @@ export interface components {
                 [key: string]: string;
             };
         };
-        /** @description The evidence for a statement that did not pass, as values. What is not known is left out. */
-        StatementEvidence: {
-            /** @description The comparisons that decide it, at most 5. */
-            comparisons?: components["schemas"]["ComparisonEvidence"][];
-            /** @description The spans that decide it or leave it open, at most 10,000. */
-            deciding?: string[];
-            groups?: components["schemas"]["GroupsEvidence"];
-            /** @description Deciding spans that are not listed. */
-            moreDeciding?: number;
-            /** @description The nearest misses of a selector that matches no span, at most 3. */
-            nearest?: components["schemas"]["NearMiss"][];
+        /** @description How the shop is opened; the body may be empty. */
+        StartDemo: {
+            /** @description The faults to switch on, by name; none by default. */
+            faults?: string[];
         };
         /** @description When a step of a run began and ended. */
         StepTime: {
@@ -1738,25 +1755,6 @@ export interface components {
             /** @description The name of the store. */
             store: string;
         };
-        /** @description What is stored of the trace of a run. */
-        StoredTrace: {
-            /**
-             * Format: int64
-             * @description Its size in bytes as it is stored, which is compressed.
-             */
-            bytes?: number | null;
-            /**
-             * Format: int64
-             * @description The number of its spans, if it is stored.
-             */
-            spans?: number | null;
-            state: components["schemas"]["StoredTraceState"];
-        };
-        /**
-         * @description Whether the trace of a run is stored.
-         * @enum {string}
-         */
-        StoredTraceState: "stored" | "none" | "expired";
         /** @description A run of a suite. */
         SuiteRun: {
             /** Format: date-time */
@@ -2172,6 +2170,104 @@ export interface operations {
             };
         };
     };
+    readDemo: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The shop. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Demo"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    startDemo: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** @description How it is opened. */
+        requestBody?: {
+            content: {
+                "application/json": components["schemas"]["StartDemo"] | null;
+            };
+        };
+        responses: {
+            /** @description The shop is open. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Demo"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    stopDemo: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The shop is closed. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Demo"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     applyDocuments: {
         parameters: {
             query?: {
@@ -2425,6 +2521,37 @@ export interface operations {
                 };
                 content: {
                     "application/json": components["schemas"]["Page_DocumentVersion"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readReceiver: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The receiver. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["Receiver"];
                 };
             };
             /** @description What went wrong, as RFC 9457 has it. */

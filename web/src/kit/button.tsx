@@ -35,3 +35,6 @@ export function Button({ look = "plain", icon, hint, children, ...props }: Props
 }
 
 export const linkButton: string = `${styles.button} ${styles.plain}`;
+
+/** A link that looks like the first thing to do. */
+export const primaryLink: string = `${styles.button} ${styles.primary}`;

@@ -54,3 +54,11 @@ export function applyCommand(project: string): string[] {
 export function firstTestCommand(project: string): string[] {
   return ["qualitytrace new -- curl http://127.0.0.1:8080/", ...applyCommand(project)];
 }
+
+export function startCommand(project: string): string[] {
+  return ["qualitytrace demo", "qualitytrace init", ...applyCommand(project)];
+}
+
+export function tokenCommand(): string[] {
+  return ["qualitytrace token create --config quality-trace-config.yaml --role ingest --name my-system"];
+}

@@ -74,6 +74,13 @@ const suites = createRoute({
   component: lazyRouteComponent(() => import("./suites/screen.tsx")),
 });
 
+const start = createRoute({
+  getParentRoute: () => root,
+  path: "/start",
+  validateSearch: (search: SearchText): { door?: string | undefined } => ({ door: textOf(search, "door") }),
+  component: lazyRouteComponent(() => import("./start/screen.tsx")),
+});
+
 const login = createRoute({
   getParentRoute: () => root,
   path: "/login",
@@ -84,7 +91,7 @@ const login = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([tests, test, runs, run, suites, login]),
+  routeTree: root.addChildren([tests, test, runs, run, suites, start, login]),
   basepath: prefix === "" ? "/" : prefix,
   parseSearch,
   stringifySearch,

@@ -3,7 +3,7 @@
 //! A program sends a token, and a browser sends a session cookie; [`Access::at_once`] and [`Access::ask`] return the caller.
 //! [`table`] lists what each route requires. The middleware of the API (`http/guard.rs`) checks a caller against it; no handler
 //! does. [`token`] defines tokens and how they are stored, [`token_cache`] caches them, [`oidc`] the login of people, [`login_cookie`] and [`session`] their
-//! cookies, [`rate_limit`] the rate limits, [`failures`] which failed logins the audit log has.
+//! cookies, [`shop_sender`] the token of the demo shop, [`rate_limit`] the rate limits, [`failures`] which failed logins the audit log has.
 //!
 //! Deliberately absent: permissions on single documents, and passwords.
 
@@ -14,6 +14,7 @@ pub(crate) mod oidc;
 pub(crate) mod proxies;
 pub(crate) mod rate_limit;
 pub(crate) mod session;
+pub(crate) mod shop_sender;
 pub(crate) mod table;
 pub(crate) mod token;
 mod token_cache;
@@ -32,6 +33,7 @@ use self::{
     failures::LoginFailures,
     oidc::Oidc,
     rate_limit::RateLimiter,
+    shop_sender::ShopSender,
     token_cache::{CachedToken, TokenCache},
 };
 use crate::{
@@ -59,6 +61,8 @@ pub(crate) struct Access {
     strangers: RateLimiter<IpAddr>,
     /// Decides which failed logins the audit log has.
     pub(crate) failures: LoginFailures,
+    /// The token of the demo shop.
+    pub(crate) shop: ShopSender,
 }
 
 /// An authenticated caller.
@@ -153,6 +157,7 @@ impl Access {
             projects: RateLimiter::new(limits.project_requests_per_second_max),
             strangers: RateLimiter::new(STRANGERS_PER_SECOND_MAX),
             failures: LoginFailures::default(),
+            shop: ShopSender::default(),
         }
     }
 
@@ -199,6 +204,9 @@ impl Access {
 
     /// Authenticates a sender of OTLP.
     async fn sender(&self, db: &Db, shown: &str, peer: IpAddr) -> Result<Caller, Unknown> {
+        if let Some(shop) = self.shop.caller(shown) {
+            return Ok(shop);
+        }
         let shown = (TokenKind::Token, shown);
         match self.at_once(shown) {
             Some(known) => known,

@@ -304,7 +304,7 @@ async fn delete(
 }
 
 /// Compiles the documents of a file, which may take long. Returns them with the rendered notices and the file's name.
-async fn read_file(
+pub(super) async fn read_file(
     heard: &RequestContext,
     project: &Project,
     body: String,
@@ -328,7 +328,7 @@ fn compile(text: &Text, otlp: &str) -> Result<(Vec<StorableDocument>, String, St
     Ok((kept, notices, text.name().to_owned()))
 }
 
-async fn keep(
+pub(super) async fn keep(
     heard: &RequestContext,
     kept: Vec<StorableDocument>,
     (project, file, expected): (&Project, &str, Precondition),

@@ -4,6 +4,7 @@
 //! no handler does.
 
 mod audit;
+mod demo;
 mod documents;
 mod events;
 mod form;
@@ -15,6 +16,7 @@ mod login_audit;
 mod openapi;
 mod page;
 mod probe;
+mod receiver;
 mod reports;
 mod runs;
 mod server_facts;
@@ -66,6 +68,8 @@ fn operations() -> OpenApiRouter<App> {
         .merge(tokens::routes())
         .merge(sessions::routes())
         .merge(server_facts::routes())
+        .merge(demo::routes())
+        .merge(receiver::routes())
         .merge(audit::routes())
 }
 

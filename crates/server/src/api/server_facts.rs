@@ -1,4 +1,4 @@
-//! What a client has to know of a server before its caller is known: how to log in, and the version.
+//! What a client has to know of a server before its caller is known: how to log in, whether there is a demo, and the version.
 
 use axum::{Json, extract::State};
 use serde::Serialize;
@@ -24,6 +24,8 @@ pub(super) struct ServerFacts {
     /// `on` if callers have to authenticate, else `off`.
     access: &'static str,
     login: LoginFacts,
+    /// `offered` if editors may start the demo shop of this server, else `off`.
+    demo: &'static str,
 }
 
 /// How people log in; a token is accepted wherever callers have to authenticate.
@@ -50,5 +52,6 @@ pub(super) async fn read(
         Mode::On => "on",
     };
     let login = LoginFacts { oidc: app.access.oidc.is_some() };
-    Json(ServerFacts { version: env!("CARGO_PKG_VERSION"), access, login })
+    let demo = if app.shop.offered().is_ok() { "offered" } else { "off" };
+    Json(ServerFacts { version: env!("CARGO_PKG_VERSION"), access, login, demo })
 }

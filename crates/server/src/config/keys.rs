@@ -32,6 +32,7 @@ pub const KEYS: &[Key] = &[
     Key::new("server.publicUrl", Kind::Text, "", "The URL by which browsers reach this server, such as `https://quality.example.com`. Logins come back there, and with `https` cookies are for TLS alone."),
     Key::new("server.web", Kind::Words(&["on", "off"]), "on", "Whether this server serves the web page, where it serves the API."),
     Key::new("server.pathPrefix", Kind::Text, "", "The path before all URLs of the API and of the page, such as `/team/quality`, for a proxy that passes a part of its paths to this server. Requests without it are answered too."),
+    Key::new("server.demo", Kind::Boolean, "whether the server listens on loopback only and `server.auth.mode` is `off`", "Whether editors may start the demo shop in this process, as the page does for a first run."),
     Key::new("server.trustedProxies", Kind::List, "", "Proxies before this server, by address or network such as `10.0.0.0/8`. Only theirs of `X-Forwarded-For`, `Forwarded` and `X-Forwarded-Proto` count."),
     Key::new("server.auth.mode", Kind::Words(&["off", "on"]), "off", "Whether callers must say who they are; `off` on loopback only."),
     Key::new("server.auth.ingest.required", Kind::Boolean, "as `server.auth.mode`", "Whether senders of OTLP must say who they are."),

@@ -1,4 +1,4 @@
-//! The web page: whether it is served, and the path before all URLs.
+//! The web page: whether it is served, the path before all URLs, and whether it offers the demo shop.
 
 use source::{Fields, Item};
 
@@ -9,11 +9,13 @@ pub struct WebConfig {
     pub is_on: bool,
     /// The path before all URLs of the API and of the page: empty, or such as `/team/quality`.
     pub path_prefix: String,
+    /// Whether the demo shop may be started; `None` if that depends on who can reach the server.
+    pub demo: Option<bool>,
 }
 
 impl Default for WebConfig {
     fn default() -> Self {
-        Self { is_on: true, path_prefix: String::new() }
+        Self { is_on: true, path_prefix: String::new(), demo: None }
     }
 }
 
@@ -24,6 +26,7 @@ pub(super) fn read(server: &mut Fields<'_>) -> WebConfig {
     WebConfig {
         is_on: server.choice("web", WORDS).unwrap_or(default.is_on),
         path_prefix: prefix.unwrap_or(default.path_prefix),
+        demo: server.boolean("demo"),
     }
 }
 

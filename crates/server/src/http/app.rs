@@ -12,7 +12,9 @@ use super::{backlog::Backlog, liveness::Liveness};
 use crate::{
     access::{Access, proxies::Origin},
     config::WebConfig,
+    ingest::overview::ReceiverOverview,
     live::followers::Followers,
+    shop::keeper::ShopKeeper,
     span_bus::SpanBus,
     startup::DbStartup,
     telemetry::calls::Watch,
@@ -55,6 +57,10 @@ pub(crate) struct App {
     pub(crate) pool: Pool,
     /// The trace stores that runs query.
     pub(crate) stores: Arc<StoreSet>,
+    /// The demo shop of this process.
+    pub(crate) shop: ShopKeeper,
+    /// What receivers have seen, for a person who connects a system.
+    pub(crate) receivers: ReceiverOverview,
     /// The endpoint to which a Collector sends to reach this server.
     pub(crate) otlp: Arc<str>,
 }

@@ -8,6 +8,7 @@ pub(crate) mod announcements;
 pub(crate) mod error;
 pub(crate) mod interests;
 mod journal_key;
+pub(crate) mod overview;
 
 use std::{fs, net::SocketAddr, path::PathBuf, pin::pin, sync::Arc};
 
@@ -85,7 +86,10 @@ impl Settings {
     }
 
     /// Opens the bus, and returns it with the identity of the server.
-    pub(crate) async fn open_bus(&self, world: World) -> Result<(SpanBus, Identity), IngestError> {
+    pub(crate) async fn open_bus(
+        &self,
+        world: World,
+    ) -> Result<(Arc<SpanBus>, Identity), IngestError> {
         let limits = bus::Limits {
             trace_bytes_max: self.limits.trace_bytes_max,
             trace_spans_max: self.limits.trace_spans_max as u64,
@@ -95,7 +99,7 @@ impl Settings {
             None => self.open_local(limits, world).await,
             Some(nats) => {
                 let bus = SpanBus::Shared(Box::new(Nats::new(options(nats, limits))));
-                Ok((bus, identity(None, world)))
+                Ok((Arc::new(bus), identity(None, world)))
             }
         }
     }
@@ -105,7 +109,7 @@ impl Settings {
         &self,
         limits: bus::Limits,
         world: World,
-    ) -> Result<(SpanBus, Identity), IngestError> {
+    ) -> Result<(Arc<SpanBus>, Identity), IngestError> {
         // An export is the largest possible batch.
         let batch_bytes_max = receiver::Config::new(Vec::new()).message_bytes_max;
         let (directory, keys) = (self.directory.clone(), self.keys.clone());
@@ -128,7 +132,7 @@ impl Settings {
                  conclude nothing from absence"
             );
         }
-        Ok((SpanBus::Local(Box::new(bus)), identity))
+        Ok((Arc::new(SpanBus::Local(Box::new(bus))), identity))
     }
 
     /// Returns the receiver's configuration: addresses, TLS, gate, and how many large exports it decodes at a time.

@@ -22,7 +22,7 @@ use crate::{
 };
 
 /// The paths of all screens. The page itself reports a path below them that is none.
-const SCREENS: &[&str] = &["/", "/login", "/runs", "/r/{run}", "/suites", "/t/{test}"];
+const SCREENS: &[&str] = &["/", "/login", "/runs", "/r/{run}", "/start", "/suites", "/t/{test}"];
 
 /// The path of the files.
 const FILES: &str = "/assets/{file}";

@@ -60,7 +60,7 @@ fn configuration(database: &Database, more: &str) -> Result<Config> {
 
 async fn start(config: Config) -> Result<Handle> {
     let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-    Ok(server::start(config, telemetry, WORLD, runtime::Handle::current()).await?)
+    Ok(server::start(config, telemetry, WORLD, runtime::Handle::current(), None).await?)
 }
 
 fn first(role: Role) -> FirstToken {
@@ -467,7 +467,8 @@ async fn off_is_for_loopback() -> Result<()> {
         config.access.mode = mode;
         config.listen.otlp_http = beyond;
         let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-        let started = server::start(config, telemetry, WORLD, runtime::Handle::current()).await;
+        let started =
+            server::start(config, telemetry, WORLD, runtime::Handle::current(), None).await;
         match (mode, started) {
             (Mode::Off, Err(error @ StartError::NotLoopback(_))) => {
                 assert!(error.to_string().contains("`server.auth.mode: on`"), "{error}");

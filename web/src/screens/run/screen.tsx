@@ -18,6 +18,7 @@ import { markOf } from "../../verdict/trend.ts";
 import { words } from "../../words.ts";
 import { runCommand } from "../command.ts";
 import { useProject } from "../search.ts";
+import { NextStep } from "../start/next-step.tsx";
 import { RunButton } from "../test/run-button.tsx";
 import { runAddress, traceAddress } from "./addresses.ts";
 import { useGreen } from "./green.tsx";
@@ -85,6 +86,7 @@ function RunView({ run, live }: { readonly run: Schemas["Run"]; readonly live: L
   return (
     <>
       <Banner mark={outcome.verdict} parts={sentence(outcome)} />
+      <NextStep run={run} />
       <Facts run={run} />
       <SpanAddress value={run.trace.state === "stored" ? ofSpan : null}>
         <OutcomeView run={run} outcome={outcome} />

@@ -1,10 +1,10 @@
 import { useInfiniteQuery } from "@tanstack/react-query";
-import { useNavigate, useSearch } from "@tanstack/react-router";
+import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Search } from "lucide-react";
 import { Label as FieldLabel } from "react-aria-components";
 import type { Schemas } from "../../api/client.ts";
 import { testsQuery } from "../../api/queries.ts";
-import { Button } from "../../kit/button.tsx";
+import { Button, primaryLink } from "../../kit/button.tsx";
 import { Code } from "../../kit/code.tsx";
 import { Field } from "../../kit/field.tsx";
 import { Loaded } from "../../kit/loaded.tsx";
@@ -77,6 +77,10 @@ function Tests({ tests, filter, onClear, onMore, isLoading }: Props) {
     return (
       <Empty title={words.tests.empty}>
         <p>{words.tests.emptyMore}</p>
+        <Link to="/start" className={primaryLink}>
+          {words.tests.emptyStart}
+        </Link>
+        <p>{words.tests.emptyCommand}</p>
         <Code lines={firstTestCommand(project)} />
       </Empty>
     );
