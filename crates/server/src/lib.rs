@@ -126,13 +126,11 @@ pub async fn start(
     let ingest = opening.ingest();
     let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
     let (listeners, addresses) = listen_on((listen, roles), &receiver, (&exporters, &peers))?;
-    let receivers = receivers(&shop, (terms, addresses), (&peers, receiver.witness()));
     work.spawn(opening.clone().first()).await??;
     let keeping = peers.clone().keep_apart(calm_db.clone());
     // The API: connections are accepted here, requests are handled on the work runtime.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
-    let followers = followers(&mut tasks, (&bus, &db), &work, &stop);
     let app = http::app::App {
         db: db.clone(),
         calm_db: calm_db.clone(),
@@ -146,13 +144,13 @@ pub async fn start(
         public_url: config.public_url,
         web: config.web,
         body_bytes_max: limits.body_bytes_max,
-        followers,
+        followers: followers(&mut tasks, (&bus, &db), &work, &stop),
         readers: Shares::new(http::app::TRACE_READS_MAX),
         writers: Shares::new(http::app::DOCUMENT_WRITES_MAX),
         pool: pool.clone(),
         stores: Arc::clone(&stores),
         shop: shop.clone(),
-        receivers,
+        receivers: receivers(&shop, (terms, addresses), (&peers, receiver.witness())),
         otlp,
         backlog: Backlog::watch(&mut tasks, calm_db.clone(), limits.queued_runs_max, stop.clone()),
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),

@@ -61,7 +61,8 @@ impl Stage {
         config.roles = "api".parse()?;
         let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
         let postgres = config.postgres.clone();
-        let server = server::start(config, telemetry, WORLD, runtime::Handle::current()).await?;
+        let server =
+            server::start(config, telemetry, WORLD, runtime::Handle::current(), None).await?;
         // On a busy machine the database is opened only after the start.
         server.ready().await;
         let db = Db::connect(&Connect {

@@ -387,7 +387,7 @@ fn of_verdict(places: &[u32], verdicts: &[Verdict], verdict: Verdict) -> Vec<u32
 fn deciding_parts<'a>(statement: &'a Expr, scene: &EvalScope<'_, 'a>) -> Vec<&'a Expr> {
     let whole = truth(statement, scene).truth;
     let all = parts(statement).into_iter();
-    all.filter_map(|part| truth(part, scene).truth.decides(whole).then_some(part)).collect()
+    all.filter(|part| truth(part, scene).truth.decides(whole)).collect()
 }
 
 fn verdict<'a>(statement: &'a Expr, is_negated: bool, scene: &EvalScope<'_, 'a>) -> Verdict {

@@ -58,7 +58,7 @@ struct GateDecision {
     reason: String,
     spans: Vec<SpanEvidence>,
     more_spans: u64,
-    evidence: Option<StatementEvidence>,
+    evidence: Option<Box<StatementEvidence>>,
 }
 
 /// The analysis of a trace, and the limits of its certainty.
@@ -141,6 +141,7 @@ impl AnalysisEvidence {
             (AnalyzerGate::Score, _) => Some(self.score_evidence()),
             (AnalyzerGate::Rules, _) => rules_evidence(&spans),
         };
+        let evidence = evidence.map(Box::new);
         GateDecision { verdict, decided, reason, spans, more_spans, evidence }
     }
 
@@ -299,7 +300,7 @@ impl GateDecision {
             reason: Some(self.reason),
             spans: self.spans,
             more_spans: self.more_spans,
-            evidence: self.evidence,
+            evidence: self.evidence.map(|evidence| *evidence),
         }
     }
 }
