@@ -158,7 +158,7 @@ async function data<T extends Record<string | number, unknown>, O, M extends `${
 }
 
 /** Waits for the answer; that there is none is a failure too, unless the page gave up by itself. */
-async function answerOf(request: Promise<Response>): Promise<Response> {
+export async function answerOf(request: Promise<Response>): Promise<Response> {
   try {
     return await request;
   } catch (error) {
@@ -166,7 +166,8 @@ async function answerOf(request: Promise<Response>): Promise<Response> {
   }
 }
 
-async function bodyOf(response: Response): Promise<unknown> {
+/** The body as JSON; undefined if it is none. */
+export async function bodyOf(response: Response): Promise<unknown> {
   try {
     return await response.json();
   } catch {
