@@ -12,7 +12,7 @@ export const traceWords = {
   error: "error",
   errors: (number: number) => counted(number, "error"),
   orphan: "parent missing",
-  clock: "clock differs",
+  clock: "outside of its parent",
   decided: "decided",
   undecided: "not decided",
   hit: "hit",
@@ -42,11 +42,11 @@ export const traceWords = {
   zoomIn: "Zoom in (w)",
   zoomOut: "Zoom out (s)",
   whole: "Whole trace (0)",
-  fit: "Fit time to the rows",
+  fit: "Fit time",
   path: "Critical path (p)",
   foldMore: "One level less ([)",
   foldLess: "One level more (])",
-  folding: "Fold alike spans",
+  folding: "Fold alike",
   time: "Time",
   rows: "Rows",
   outside: (number: number) => `${counted(number, "span")} outside of the focus`,
@@ -91,7 +91,10 @@ export const traceWords = {
   graph: {
     label: "Service graph",
     calls: (number: number) => counted(number, "call"),
-    share: (share: number) => `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} % of the critical path`,
+    share: (share: number) =>
+      share === 0
+        ? "not on the critical path"
+        : `${(100 * share).toFixed(share < 0.1 ? 1 : 0)} % of the critical path`,
     hidden: (number: number) =>
       `${counted(number, "further service")} with less time are not in the picture.`,
     from: "From",

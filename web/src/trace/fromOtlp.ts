@@ -54,10 +54,19 @@ function distinct(given: readonly RawSpan[]): RawSpan[] {
       return true;
     }
     // Most ids come once: their text is written only when there is another one.
-    alike.texts ??= new Set([JSON.stringify(alike.span.json)]);
+    alike.texts ??= new Set([textOf(alike.span)]);
     const before = alike.texts.size;
-    return alike.texts.add(JSON.stringify(span.json)).size > before;
+    return alike.texts.add(textOf(span)).size > before;
   });
+}
+
+/** A text that equal spans share. Values may be nested deeper than the writer of JSON goes; then names and times decide. */
+function textOf(span: RawSpan): string {
+  try {
+    return JSON.stringify(span.json);
+  } catch {
+    return `${span.id} ${span.start} ${span.end} ${nameOfSpan(span)}`;
+  }
 }
 
 /** The first span with the id of the parent. Of spans with the same id, the later ones have no children. */

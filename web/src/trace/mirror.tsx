@@ -26,7 +26,6 @@ export function Mirror({ stage }: { readonly stage: Stage }) {
   );
   const active = rows.find((row) => model.rows.at(row) === resting.selected);
   return (
-    // biome-ignore lint/a11y/useSemanticElements: a tree grid has no element of its own
     <div
       role="treegrid"
       className={styles.grid}

@@ -64,7 +64,7 @@ function documents(text: string): unknown[] {
     .filter((line) => line !== "");
   const read = lines.map(parsed);
   // The last line may be cut off, where the file was copied while it was written.
-  const broken = read.findIndex((it) => it === undefined);
+  const broken = read.indexOf(undefined);
   if (lines.length === 0 || (broken !== -1 && broken < read.length - 1) || read.length < 2) {
     throw new OtlpError("notJson");
   }

@@ -51,9 +51,11 @@ export function StageView({ stage, onSelect }: Props) {
   }, [stage]);
   return (
     <div className={styles.view}>
+      {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: a canvas takes no focus; the mirror stands for it */}
       <canvas ref={minimap} className={styles.minimap} aria-hidden="true" />
       <div ref={scroller} className={styles.scroller} data-scroller="">
         <div className={styles.stage}>
+          {/* biome-ignore lint/a11y/noAriaHiddenOnFocusable: as above */}
           <canvas ref={canvas} className={styles.canvas} aria-hidden="true" data-stage="" />
           <Mirror stage={stage} />
         </div>

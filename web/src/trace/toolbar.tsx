@@ -51,37 +51,39 @@ export function Toolbar({ stage, host, view, focus, isFolded, onFolding, search 
       </div>
       <FocusSelect model={stage.model} focus={focus} onChange={(it) => host.setFocus(it)} />
       {search}
-      {isRows || view === "flame" ? (
-        // biome-ignore lint/a11y/useSemanticElements: buttons that belong together, and no form
-        <div className={styles.tools} role="group" aria-label={words.trace.time}>
-          <Button
-            look="quiet"
-            icon={<ZoomOut size={15} aria-hidden="true" />}
-            hint={words.trace.zoomOut}
-            onPress={does({ do: "zoomOut" })}
-          />
-          <Button
-            look="quiet"
-            icon={<ZoomIn size={15} aria-hidden="true" />}
-            hint={words.trace.zoomIn}
-            onPress={does({ do: "zoomIn" })}
-          />
-          <Button
-            look="quiet"
-            icon={<Maximize2 size={15} aria-hidden="true" />}
-            hint={words.trace.whole}
-            isDisabled={resting.isWhole}
-            onPress={does({ do: "whole" })}
-          />
-          {isRows ? (
-            <>
-              <Check label={words.trace.fit} isOn={resting.isFit} onChange={(it) => stage.setFit(it)} />
-              <Check label={words.trace.folding} isOn={isFolded} onChange={onFolding} />
-            </>
-          ) : null}
-        </div>
-      ) : null}
-      {isRows ? <RowTools stage={stage} level={resting.level} isPathShown={resting.isPathShown} /> : null}
+      <div className={styles.all}>
+        {isRows || view === "flame" ? (
+          // biome-ignore lint/a11y/useSemanticElements: buttons that belong together, and no form
+          <div className={styles.tools} role="group" aria-label={words.trace.time}>
+            <Button
+              look="quiet"
+              icon={<ZoomOut size={15} aria-hidden="true" />}
+              hint={words.trace.zoomOut}
+              onPress={does({ do: "zoomOut" })}
+            />
+            <Button
+              look="quiet"
+              icon={<ZoomIn size={15} aria-hidden="true" />}
+              hint={words.trace.zoomIn}
+              onPress={does({ do: "zoomIn" })}
+            />
+            <Button
+              look="quiet"
+              icon={<Maximize2 size={15} aria-hidden="true" />}
+              hint={words.trace.whole}
+              isDisabled={resting.isWhole}
+              onPress={does({ do: "whole" })}
+            />
+            {isRows ? (
+              <>
+                <Check label={words.trace.fit} isOn={resting.isFit} onChange={(it) => stage.setFit(it)} />
+                <Check label={words.trace.folding} isOn={isFolded} onChange={onFolding} />
+              </>
+            ) : null}
+          </div>
+        ) : null}
+        {isRows ? <RowTools stage={stage} level={resting.level} isPathShown={resting.isPathShown} /> : null}
+      </div>
     </div>
   );
 }
@@ -136,7 +138,7 @@ function FocusSelect({
 }) {
   return (
     <label className={styles.focus}>
-      {words.trace.focus.label}
+      <span className={styles.focusWord}>{words.trace.focus.label}</span>
       <select
         value={focus}
         onChange={(event) => {

@@ -171,8 +171,8 @@ function paintCaptions(frame: Frame, captions: readonly Caption[], y: number): v
   const { context, palette, labels, model } = frame;
   const font = FONT.small(palette.font);
   context.font = font;
-  context.fillStyle = palette.colour["surface-card"];
   for (const { span, x, width, row, badness } of captions) {
+    context.fillStyle = badness === 2 ? palette.colour.ink : palette.colour["surface-card"];
     const sign =
       badness === 3
         ? ((model.marks[span] ?? 0) & DECIDING) === MARK.open

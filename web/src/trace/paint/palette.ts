@@ -57,7 +57,7 @@ export function readPalette(place: HTMLElement): Palette {
       service: Uint32Array.from(service, bitsOf),
       failed: bitsOf(colour.failed),
       open: bitsOf(colour.open),
-      error: bitsOf(colour.failed),
+      error: mixed(bitsOf(colour.failed), bitsOf(colour["surface-card"])),
       hit: bitsOf(colour["mark-ink"]),
     },
   };
@@ -71,4 +71,11 @@ export function serviceColour(palette: Palette, service: number): string {
 export function bitsOf(colour: string): number {
   const [red, green, blue] = (colour.match(/[\d.]+/g) ?? []).map(Number);
   return ((255 << 24) | ((blue ?? 0) << 16) | ((green ?? 0) << 8) | (red ?? 0)) >>> 0;
+}
+
+/** Two colours, the first with two thirds: an error is less than what decided, and alike in kind. */
+function mixed(first: number, second: number): number {
+  const part = (shift: number) =>
+    Math.round((2 * ((first >>> shift) & 255) + ((second >>> shift) & 255)) / 3) << shift;
+  return (0xff000000 | part(16) | part(8) | part(0)) >>> 0;
 }

@@ -19,6 +19,8 @@ const LEVELS_MAX = 12;
 const LEVELS_MAX_NARROW = 6;
 const DURATION_WIDTH = 64;
 const BAR_HEIGHT = 12;
+/** For the number and the times of alike spans, behind their name. */
+const GROUP_WIDTH = 170;
 
 /** A row, and where it is. */
 interface Line {
@@ -210,7 +212,8 @@ function paintText(frame: Frame, size: Measures, line: Line): void {
   const isHit = group === null ? ((marks[span] ?? 0) & MARK.hit) !== 0 : group.hits > 0;
   context.font = font;
   const name = nameOf(columns, span) || words.trace.noName;
-  const nameRoom = right - x - (group === null ? 0 : 150);
+  const room = right - x;
+  const nameRoom = group === null ? room : Math.max(room / 2, room - GROUP_WIDTH);
   if (isHit) {
     context.fillStyle = colour["mark-surface"];
     context.fillRect(x - 2, y - 9, Math.min(labels.label(name, font).width, nameRoom) + 4, 18);
