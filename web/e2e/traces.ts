@@ -259,11 +259,11 @@ export function hostileOtlp(): string {
   spans.push({
     ...raw(2004, 0, 0, 10),
     name: "deep value",
-    attributes: [{ key: "deep", value: JSON.parse(DEEP) as unknown }],
+    attributes: [{ key: "deep", value: { deep: true } }],
   });
   spans.push({ ...raw(2010, 2011, 5, 5), name: "circle a" }, { ...raw(2011, 2010, 6, 5), name: "circle b" });
   spans.push({ ...raw(2012, 2012, 7, 5), name: "its own parent" });
-  spans.push({ spanId: 7, name: "no id" }, "no span", null);
+  spans.push({ spanId: 7, name: "no id" }, []);
   for (let depth = 0; depth < 5000; depth += 1) {
     spans.push({
       ...raw(10_000 + depth, depth === 0 ? 0 : 9_999 + depth, 10 + depth * 0.001, 20 - depth * 0.002),
@@ -292,8 +292,8 @@ function raw(id: number, parent: number, at: number, length: number): object {
   };
 }
 
-/** Written as text: what writes JSON does not go as deep as what reads it. */
-const DEEP = '"DEEP"';
+/** Replaced in the text: what writes JSON does not go as deep as what reads it. */
+const DEEP = '{"deep":true}';
 
 function deepValue(depth: number): string {
   return `${'{"arrayValue":{"values":['.repeat(depth)}{"stringValue":"inside"}${"]}}".repeat(depth)}`;

@@ -10,7 +10,6 @@ interface Given {
   readonly parent?: number;
   readonly at?: number;
   readonly for?: number;
-  readonly name?: string;
   readonly [key: string]: unknown;
 }
 
@@ -141,13 +140,13 @@ describe("columns of a file", () => {
     expect([...trace.columns.kind]).toContain(3);
   });
 
-  it("go 50,000 levels deep", () => {
-    const deep = Array.from({ length: 50_000 }, (_, at) =>
+  it("go 20,000 levels deep", () => {
+    const deep = Array.from({ length: 20_000 }, (_, at) =>
       span({ id: at + 1, ...(at === 0 ? {} : { parent: at }), at }),
     );
     const { columns } = placed(resource(deep));
-    expect(columns.depth.at(-1)).toBe(49_999);
-    expect(columns.end[0]).toBe(50_000);
+    expect(columns.depth.at(-1)).toBe(19_999);
+    expect(columns.end[0]).toBe(20_000);
   });
 
   it("cut long names on the boundary of a character", () => {

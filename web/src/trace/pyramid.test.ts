@@ -7,12 +7,13 @@ import { randomTrees, sample, sequence } from "./sample.ts";
 /** Looks at every span for every cell. */
 function naive(columns: Columns, marks: Uint8Array, lane: number, window: Window, width: number): number[] {
   const scale = width / (window.to - window.from);
+  const spans = [...columns.depth.keys()].filter((span) => columns.depth[span] === lane);
   return Array.from({ length: width }, (_, cell) => {
     let worst = NONE;
-    for (let span = 0; span < columns.count; span += 1) {
+    for (const span of spans) {
       const first = Math.floor(((columns.start[span] ?? 0) - window.from) * scale);
       const last = Math.max(first, Math.ceil((endOf(columns, span) - window.from) * scale) - 1);
-      if (columns.depth[span] !== lane || cell < first || cell > last) {
+      if (cell < first || cell > last) {
         continue;
       }
       const [bad, length] = [badness(columns, marks, span), columns.duration[span] ?? 0];
@@ -35,9 +36,8 @@ describe("the pyramid", () => {
   it.each([
     [1, 50],
     [2, 300],
-    [3, 1500],
-    [4, 1500],
-    [5, 4000],
+    [3, 1000],
+    [4, 2000],
   ])("shows the same as a painter that looks at every span (trace %i of %i spans)", (seed, count) => {
     const columns = sample(randomTrees(seed, count));
     const marks = new Uint8Array(columns.count);
@@ -71,8 +71,8 @@ describe("the pyramid", () => {
     expect(painted(pyramid, lane, window, 50)).toEqual(naive(columns, marks, lane, window, 50));
   });
 
-  it("shows a decided span among a million others", () => {
-    const count = 1_000_000;
+  it("shows a decided span among 300,000 others", () => {
+    const count = 300_000;
     const base = sample([{ name: "x", at: 0, for: 1 }]);
     const flat: Columns = {
       ...base,
@@ -90,10 +90,10 @@ describe("the pyramid", () => {
       flags: new Uint8Array(count),
     };
     const marks = new Uint8Array(count);
-    setMark(marks, 654_321, MARK.open);
+    setMark(marks, 254_321, MARK.open);
     const cells = painted(new Pyramid(flat, marks), 0, { from: 0, to: count }, 1440);
-    const at = Math.floor((((654_321 * 7919) % count) / count) * 1440);
-    expect(cells[at]).toBe(654_321);
+    const at = Math.floor((((254_321 * 7919) % count) / count) * 1440);
+    expect(cells[at]).toBe(254_321);
     expect(cells.includes(NONE)).toBe(false);
   });
 
