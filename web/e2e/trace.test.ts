@@ -310,7 +310,7 @@ describe("a dropped file", () => {
         .waitFor();
       await page.locator('[role="treegrid"]').focus();
       await page.keyboard.press("Enter");
-      await page.getByRole("complementary").getByRole("heading", { name: "Attributes" }).waitFor();
+      await page.getByRole("complementary").getByRole("heading", { level: 3, name: "Attributes" }).waitFor();
     }
     expect(await page.title()).not.toBe("broken");
     expect(await page.locator("img, main script, main b").count()).toBe(0);

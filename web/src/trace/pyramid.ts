@@ -120,6 +120,11 @@ export class Pyramid {
       this.#paintSpan(worst, window, scale, cells);
       return;
     }
+    // The worst one first: it is what most often stands before all others of its block.
+    this.#paintSpan(worst, window, scale, cells);
+    if (this.#isHidden(worst, (from - window.from) * scale, (to - window.from) * scale, cells)) {
+      return;
+    }
     const below = (block - (level.first[lane] ?? 0)) * FANOUT;
     if (height === 0) {
       const first = (this.#first[lane] ?? 0) + below;
@@ -132,6 +137,26 @@ export class Pyramid {
     for (let child = first; child < until; child += 1) {
       this.#paintBlock(lane, height - 1, child, window, scale, cells);
     }
+  }
+
+  /** Whether every cell of a block shows a span that none of its spans could replace. */
+  #isHidden(worst: number, fromX: number, toX: number, cells: Cells): boolean {
+    const bad = badness(this.columns, this.#marks, worst);
+    const length = this.columns.duration[worst] ?? 0;
+    const until = Math.min(cells.width - 1, Math.floor(toX));
+    let cell = Math.max(0, Math.floor(fromX));
+    for (; cell <= until; cell += 1) {
+      const shown = cells.badness[cell] ?? -1;
+      const shownLength = cells.length[cell] ?? -1;
+      const isKept =
+        shown > bad ||
+        (shown === bad &&
+          (shownLength > length || (shownLength === length && (cells.span[cell] ?? NONE) <= worst)));
+      if (!isKept) {
+        return false;
+      }
+    }
+    return true;
   }
 
   #paintSpans(first: number, until: number, window: Window, scale: number, cells: Cells): void {
