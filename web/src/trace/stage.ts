@@ -331,6 +331,7 @@ export class Stage {
     fitCanvas(parts.canvas, this.width, this.height, this.#ratio);
     fitCanvas(parts.minimap, this.width, MINIMAP_HEIGHT, this.#ratio);
     this.#labels?.clear();
+    this.#minimap.forget();
     this.changed();
     // A canvas is empty after its size has changed: no frame may show that.
     this.paint();

@@ -22,8 +22,12 @@ export interface MinimapFrame {
 /** The flame does not change with the window, so it is painted once and copied into each picture. */
 export class Minimap {
   readonly #flame = new FlameImage();
+  /** The flame in the size of the minimap, so that a frame copies it without scaling. */
+  readonly #picture = new OffscreenCanvas(1, 1);
   readonly #ticks: number[] = [];
   #key = "";
+  /** What the canvas shows now. */
+  #shown = "";
   #rows = 0;
 
   paint(frame: MinimapFrame, themeKey: number): void {
@@ -33,13 +37,14 @@ export class Minimap {
       this.#key = key;
       this.#paintFlame(frame);
     }
+    const shown = `${key} ${window.from} ${window.to}`;
+    if (shown === this.#shown) {
+      return;
+    }
+    this.#shown = shown;
     const { colour } = palette;
-    context.fillStyle = colour["surface-sunk"];
-    context.fillRect(0, 0, width, MINIMAP_HEIGHT);
     context.imageSmoothingEnabled = false;
-    const pixels = Math.max(1, Math.round(width * ratio));
-    const height = Math.min(MINIMAP_HEIGHT - TICKS_HEIGHT - 2, this.#rows * this.#rowHeight());
-    context.drawImage(this.#flame.canvas, 0, 0, pixels, this.#rows, 0, TICKS_HEIGHT + 1, width, height);
+    context.drawImage(this.#picture, 0, 0, width, MINIMAP_HEIGHT);
     context.fillStyle = colour.failed;
     context.beginPath();
     for (const x of this.#ticks) {
@@ -64,6 +69,24 @@ export class Minimap {
     context.fillRect(0, MINIMAP_HEIGHT - 1, width, 1);
   }
 
+  /** The canvas is empty after its size has changed. */
+  forget(): void {
+    this.#shown = "";
+  }
+
+  #scale(palette: Palette, pixels: number, ratio: number): void {
+    this.#picture.width = Math.max(1, pixels);
+    this.#picture.height = Math.round(MINIMAP_HEIGHT * ratio);
+    const context = this.#picture.getContext("2d");
+    if (context !== null) {
+      const height = Math.min(MINIMAP_HEIGHT - TICKS_HEIGHT - 2, this.#rows * this.#rowHeight()) * ratio;
+      context.fillStyle = palette.colour["surface-sunk"];
+      context.fillRect(0, 0, this.#picture.width, this.#picture.height);
+      context.imageSmoothingEnabled = false;
+      context.drawImage(this.#flame.canvas, 0, (TICKS_HEIGHT + 1) * ratio, this.#picture.width, height);
+    }
+  }
+
   #rowHeight(): number {
     return this.#rows <= 6 ? 6 : ROW_HEIGHT;
   }
@@ -78,6 +101,7 @@ export class Minimap {
       rows: this.#rows,
       lanes: (row) => [Math.floor((row * lanes) / this.#rows), Math.floor(((row + 1) * lanes) / this.#rows)],
     });
+    this.#scale(palette, Math.round(width * ratio), ratio);
     this.#ticks.length = 0;
     let last = Number.NEGATIVE_INFINITY;
     const places =
