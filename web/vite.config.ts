@@ -5,7 +5,7 @@ import { defineConfig, type Plugin } from "vite";
 const PREFIX = "__QUALITYTRACE_PREFIX__";
 
 /** The order of the cascade layers. The bundler orders the sheets by its chunks, so each one states it. */
-const LAYERS = "@layer reset, tokens, base, kit, verdict, screens;";
+const LAYERS = "@layer reset, tokens, base, kit, verdict, trace, screens;";
 
 const layers: Plugin = {
   name: "layers",

@@ -14,7 +14,7 @@ export const URL_OF_SERVER = (process.env.QUALITYTRACE_URL ?? "").replace(/\/+$/
 /** The access-on tests run with it alone. */
 export const TOKEN = process.env.QUALITYTRACE_TOKEN ?? "";
 const PICTURES = process.env.QUALITYTRACE_PICTURES ?? "";
-const CHROMIUM = process.env.QUALITYTRACE_CHROMIUM ?? "/usr/bin/chromium";
+export const CHROMIUM: string = process.env.QUALITYTRACE_CHROMIUM ?? "/usr/bin/chromium";
 const AXE = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
 
 export type Width = 1440 | 390;

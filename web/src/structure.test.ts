@@ -13,7 +13,8 @@ const FLOORS: Readonly<Record<string, readonly string[]>> = {
   api: [],
   kit: ["api"],
   verdict: ["api", "kit"],
-  screens: ["api", "kit", "verdict"],
+  trace: ["api", "kit"],
+  screens: ["api", "kit", "verdict", "trace"],
 };
 
 interface SourceFile {
@@ -50,6 +51,14 @@ it("only `api` fetches", () => {
   const fetching = code.filter(({ text }) => /\bfetch\(|XMLHttpRequest|EventSource|WebSocket/.test(text));
   expect(fetching.map(({ path }) => path.split("/")[0])).toEqual(fetching.map(() => "api"));
   expect(fetching.length).toBeGreaterThan(0);
+});
+
+it("the trace view needs React in `*.tsx` only", () => {
+  const wrong = code.filter(
+    ({ path, text }) =>
+      path.startsWith("trace/") && path.endsWith(".ts") && /from "(react|@tanstack|react-aria)/.test(text),
+  );
+  expect(wrong.map(({ path }) => path)).toEqual([]);
 });
 
 it("text becomes text nodes, and is never read as markup", () => {

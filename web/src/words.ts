@@ -1,17 +1,24 @@
 /** Every text of the page. Values of tests and traces are never put into a text here: they are separate text nodes. */
 
 import type { components } from "./api/schema.d.ts";
+import { counted } from "./counted.ts";
 import { startWords } from "./words-start.ts";
+import { traceWords } from "./words-trace.ts";
+
+export { counted };
 
 type Schemas = components["schemas"];
 
-export function counted(number: number, one: string, many = `${one}s`): string {
-  return `${number.toLocaleString("en")} ${number === 1 ? one : many}`;
-}
-
 export const words = {
   product: "Qualitytrace",
-  nav: { label: "Screens", tests: "Tests", suites: "Suites", runs: "Runs", skip: "Skip to the content" },
+  nav: {
+    label: "Screens",
+    tests: "Tests",
+    suites: "Suites",
+    runs: "Runs",
+    traces: "Traces",
+    skip: "Skip to the content",
+  },
   top: {
     project: "Project",
     projectName: "Name of the project",
@@ -163,14 +170,31 @@ export const words = {
   keys: {
     title: "Keyboard shortcuts",
     close: "Close",
+    everywhere: "Everywhere",
+    inTrace: "In a trace",
     list: [
       ["/", "Search or filter"],
       ["g t", "Go to the tests"],
       ["g s", "Go to the suites"],
       ["g r", "Go to the runs"],
+      ["g o", "Open a trace from a file"],
       [".", "The command for this screen"],
       ["?", "This help"],
       ["Esc", "Close what is open"],
+    ] as ReadonlyArray<readonly [string, string]>,
+    trace: [
+      ["j k", "Next and previous row, as ↓ and ↑"],
+      ["← →", "Close and open, or go outside and inside"],
+      ["Enter", "Details of the selected row"],
+      ["n N", "Next and previous hit; without a search, what decided, or errors"],
+      ["w s", "Zoom in and out at the pointer"],
+      ["a d", "Pan left and right"],
+      ["f", "Fit the selected row, or the rows in view"],
+      ["0", "The whole trace"],
+      ["[ ]", "One level less, one level more"],
+      ["1 2 3 4", "Waterfall, flame, graph, table"],
+      ["e", "Errors only"],
+      ["p", "Critical path"],
     ] as ReadonlyArray<readonly [string, string]>,
   },
   run: {
@@ -396,4 +420,5 @@ export const words = {
     failed: "The run failed.",
     inconclusive: "The run is inconclusive.",
   },
+  trace: traceWords,
 } as const;

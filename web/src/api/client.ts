@@ -152,16 +152,6 @@ export function readReceiver(project: string, signal?: AbortSignal): Promise<Sch
   return data(api.GET("/api/v1/receiver", { params: { query: { project } }, ...given(signal) }));
 }
 
-export function readTestDocument(
-  project: string,
-  id: string,
-  signal?: AbortSignal,
-): Promise<Schemas["Document"]> {
-  return data(
-    api.GET("/api/v1/tests/{id}", { params: { path: { id }, query: { project } }, ...given(signal) }),
-  );
-}
-
 /** Stores a test that is not there yet. */
 export function createTest(
   project: string,
@@ -218,7 +208,7 @@ async function data<T extends Record<string | number, unknown>, O, M extends `${
 }
 
 /** Waits for the answer; that there is none is a failure too, unless the page gave up by itself. */
-async function answerOf(request: Promise<Response>): Promise<Response> {
+export async function answerOf(request: Promise<Response>): Promise<Response> {
   try {
     return await request;
   } catch (error) {
@@ -226,7 +216,8 @@ async function answerOf(request: Promise<Response>): Promise<Response> {
   }
 }
 
-async function bodyOf(response: Response): Promise<unknown> {
+/** The body as JSON; undefined if it is none. */
+export async function bodyOf(response: Response): Promise<unknown> {
   try {
     return await response.json();
   } catch {

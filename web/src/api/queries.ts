@@ -3,6 +3,7 @@
 import { infiniteQueryOptions, QueryClient, queryOptions } from "@tanstack/react-query";
 import * as client from "./client.ts";
 import { asFailure } from "./problem.ts";
+import * as trace from "./trace.ts";
 
 /** How often the page asks again while the server waits for its database. */
 const WAIT_MS = 2000;
@@ -112,10 +113,28 @@ export const receiverQuery = (project: string) =>
     refetchInterval: RECEIVER_MS,
   });
 
-export const testDocumentQuery = (project: string, test: string, version: number) =>
+/** The trace of a run that has ended does not change. It is large, so it goes with its screen. */
+export const traceQuery = (project: string, run: string) =>
   queryOptions({
-    queryKey: ["document", project, test, version],
-    queryFn: ({ signal }) => client.readTestDocument(project, test, signal),
-    // A version never changes.
+    queryKey: ["trace", project, run],
+    queryFn: ({ signal }) => trace.readTraceColumns(project, run, signal),
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    structuralSharing: false,
+  });
+
+export const spanQuery = (project: string, run: string, span: string) =>
+  queryOptions({
+    queryKey: ["span", project, run, span],
+    queryFn: ({ signal }) => trace.readTraceSpan(project, run, span, signal),
+    gcTime: 60_000,
+    staleTime: Number.POSITIVE_INFINITY,
+  });
+
+export const selectQuery = (project: string, run: string, selector: string) =>
+  queryOptions({
+    queryKey: ["select", project, run, selector],
+    queryFn: ({ signal }) => trace.selectTraceSpans(project, run, selector, signal),
+    gcTime: 60_000,
     staleTime: Number.POSITIVE_INFINITY,
   });

@@ -61,3 +61,13 @@ it("does nothing while the reader types, and with a modifier", () => {
   keys.press({ key: "c", atMs: 1, hasModifier: true, isTyping: false });
   expect(keys.press({ key: "t", atMs: 2, ...PLAIN })).toBeNull();
 });
+
+it("a key behind `g` belongs to the sequence, whatever it is", () => {
+  const keys = new KeySequence();
+  expect(keys.isPending(0)).toBe(false);
+  keys.press({ key: "g", atMs: 0, ...PLAIN });
+  expect(keys.isPending(10)).toBe(true);
+  expect(keys.isPending(SEQUENCE_MS + 1)).toBe(false);
+  keys.press({ key: "w", atMs: 10, ...PLAIN });
+  expect(keys.isPending(20)).toBe(false);
+});

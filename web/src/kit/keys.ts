@@ -1,6 +1,6 @@
 /** Keyboard shortcuts: single keys, and `g` with a second key. */
 
-export type Shortcut = "search" | "tests" | "suites" | "runs" | "help" | "command";
+export type Shortcut = "search" | "tests" | "suites" | "runs" | "traces" | "help" | "command";
 
 /** How long the second key may take, in milliseconds. */
 export const SEQUENCE_MS = 1000;
@@ -13,10 +13,15 @@ export interface KeyPress {
 }
 
 const SINGLE: Readonly<Record<string, Shortcut>> = { "/": "search", "?": "help", ".": "command" };
-const AFTER_G: Readonly<Record<string, Shortcut>> = { t: "tests", s: "suites", r: "runs" };
+const AFTER_G: Readonly<Record<string, Shortcut>> = { t: "tests", s: "suites", r: "runs", o: "traces" };
 
 export class KeySequence {
   #gAtMs: number | null = null;
+
+  /** Whether the next key is the second of a sequence. */
+  isPending(atMs: number): boolean {
+    return this.#gAtMs !== null && atMs - this.#gAtMs <= SEQUENCE_MS;
+  }
 
   /** Returns the shortcut that the press completes; none while the reader types. */
   press({ key, atMs, hasModifier, isTyping }: KeyPress): Shortcut | null {

@@ -15,18 +15,20 @@ interface Props {
   readonly actions?: ReactNode;
   /** The commands that show or do the same in a terminal. */
   readonly command: readonly string[];
+  /** The screen has the window to itself: its content fills the height, and scrolls within itself. */
+  readonly isFull?: boolean;
   readonly children: ReactNode;
 }
 
 /** The frame of a screen: its title, its actions, and its command. */
-export function Page({ tab, title, above, actions, command, children }: Props) {
+export function Page({ tab, title, above, actions, command, isFull = false, children }: Props) {
   const [isOpen, setOpen] = useState(false);
   useShortcut("command", () => setOpen(true));
   useEffect(() => {
     document.title = `${tab} · ${words.product}`;
   }, [tab]);
   return (
-    <div className={styles.page}>
+    <div className={`${styles.page} ${isFull ? styles.full : ""}`}>
       <header className={styles.head}>
         <div className={styles.titles}>
           {above}

@@ -43,6 +43,17 @@ export function runCommand(project: string, run: string, test: string, version: 
   return [report, get, ...again];
 }
 
+/** The command that stores the trace of a run as a file. */
+export function traceCommand(project: string, run: string): string[] {
+  const url = `${location.origin}${address(`/api/v1/runs/${encodeURIComponent(run)}/trace`, { project })}`;
+  return [`curl --oauth2-bearer "$QUALITYTRACE_TOKEN" ${quoted(url)} > trace.json`];
+}
+
+/** The command that judges a test on the trace of a file. */
+export function fileCommand(): string[] {
+  return ["qualitytrace check test.yaml --trace trace.json"];
+}
+
 export function suitesCommand(project: string): string[] {
   return [`qualitytrace list suites ${at(project)}`];
 }

@@ -12,6 +12,7 @@ import { NAME, parseSearch, type SearchText, stringifySearch, textOf } from "./s
 import { Broken } from "./shell/broken.tsx";
 import { Missing } from "./shell/missing.tsx";
 import { Shell } from "./shell/shell.tsx";
+import { traceSearch } from "./trace/search.ts";
 
 interface ProjectSearch {
   readonly project?: string | undefined;
@@ -68,6 +69,20 @@ const run = createRoute({
   component: lazyRouteComponent(() => import("./run/screen.tsx")),
 });
 
+const runTrace = createRoute({
+  getParentRoute: () => root,
+  path: "/r/$run/trace",
+  validateSearch: traceSearch,
+  component: lazyRouteComponent(() => import("./trace/screen.tsx")),
+});
+
+const fileTrace = createRoute({
+  getParentRoute: () => root,
+  path: "/trace",
+  validateSearch: traceSearch,
+  component: lazyRouteComponent(() => import("./trace/file-screen.tsx")),
+});
+
 const suites = createRoute({
   getParentRoute: () => root,
   path: "/suites",
@@ -91,7 +106,7 @@ const login = createRoute({
 });
 
 export const router = createRouter({
-  routeTree: root.addChildren([tests, test, runs, run, suites, start, login]),
+  routeTree: root.addChildren([tests, test, runs, run, runTrace, fileTrace, suites, start, login]),
   basepath: prefix === "" ? "/" : prefix,
   parseSearch,
   stringifySearch,

@@ -3,9 +3,9 @@ import type { Schemas } from "../api/client.ts";
 import { Label } from "../kit/text.tsx";
 import { duration } from "../kit/time.ts";
 import { words } from "../words.ts";
+import { decidingSpans } from "./deciding.ts";
 import { Mark } from "./mark.tsx";
 import type { Outcome } from "./statements.ts";
-import { statements } from "./statements.ts";
 import styles from "./tree.module.css";
 
 /** The rows that are shown; the HTML report has all. */
@@ -67,17 +67,4 @@ function Row({
       <td className={styles.time}>{span.durationNs === null ? "–" : duration(span.durationNs)}</td>
     </tr>
   );
-}
-
-/** The spans that a false or open statement names, with its verdict; the worst one counts. */
-function decidingSpans(outcome: Outcome): ReadonlyMap<string, "failed" | "inconclusive"> {
-  const found = new Map<string, "failed" | "inconclusive">();
-  for (const { spans } of statements(outcome)) {
-    for (const { spanId, verdict } of spans) {
-      if (spanId !== null && verdict !== "passed" && found.get(spanId) !== "failed") {
-        found.set(spanId, verdict);
-      }
-    }
-  }
-  return found;
 }

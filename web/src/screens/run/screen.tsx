@@ -114,6 +114,11 @@ function Actions({ run }: { readonly run: Schemas["Run"] }) {
   return (
     <>
       <RunButton test={run.test} label={words.run.again} />
+      {run.traceId ? (
+        <Link to="/r/$run/trace" params={{ run: run.id }} className={linkButton}>
+          {words.trace.open}
+        </Link>
+      ) : null}
       <CopyButton label={words.run.markdown} text={markdown} />
       <ReportLink href={reportAddress(project, run.id, "html")} label={words.run.html} />
       <ReportLink href={reportAddress(project, run.id, "junit")} label={words.run.junit} />

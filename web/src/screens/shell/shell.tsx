@@ -1,5 +1,5 @@
 import { Link, Outlet, useLocation, useNavigate } from "@tanstack/react-router";
-import { FlaskConical, History, Keyboard, Layers } from "lucide-react";
+import { ChartGantt, FlaskConical, History, Keyboard, Layers } from "lucide-react";
 import { useState } from "react";
 import { Button } from "../../kit/button.tsx";
 import { Sheet } from "../../kit/overlay.tsx";
@@ -17,6 +17,7 @@ export function Shell() {
   useShortcut("tests", () => void navigate({ to: "/" }));
   useShortcut("suites", () => void navigate({ to: "/suites" }));
   useShortcut("runs", () => void navigate({ to: "/runs" }));
+  useShortcut("traces", () => void navigate({ to: "/trace" }));
   useShortcut("help", () => setHelp(true));
   useShortcut("search", () => document.querySelector<HTMLElement>("[data-search] input")?.focus());
   return (
@@ -45,27 +46,37 @@ export function Shell() {
         <Outlet />
       </main>
       <Sheet title={words.keys.title} isOpen={isHelp} onOpenChange={setHelp}>
-        <dl className={styles.keys}>
-          {words.keys.list.map(([keys, meaning]) => (
-            <div key={keys}>
-              <dt>
-                {keys.split(" ").map((key) => (
-                  <kbd key={key}>{key}</kbd>
-                ))}
-              </dt>
-              <dd>{meaning}</dd>
-            </div>
-          ))}
-        </dl>
+        <h3>{words.keys.everywhere}</h3>
+        <Keys list={words.keys.list} />
+        <h3>{words.keys.inTrace}</h3>
+        <Keys list={words.keys.trace} />
       </Sheet>
     </div>
+  );
+}
+
+function Keys({ list }: { readonly list: ReadonlyArray<readonly [string, string]> }) {
+  return (
+    <dl className={styles.keys}>
+      {list.map(([keys, meaning]) => (
+        <div key={keys}>
+          <dt>
+            {keys.split(" ").map((key) => (
+              <kbd key={key}>{key}</kbd>
+            ))}
+          </dt>
+          <dd>{meaning}</dd>
+        </div>
+      ))}
+    </dl>
   );
 }
 
 function Rail() {
   const path = useLocation({ select: (location) => location.pathname });
   const parts = path.split("/");
-  const isTests = !parts.includes("runs") && !parts.includes("suites") && !parts.includes("r");
+  const isTests =
+    !parts.includes("runs") && !parts.includes("suites") && !parts.includes("r") && !parts.includes("trace");
   return (
     <nav className={styles.rail} aria-label={words.nav.label}>
       <div className={styles.items}>
@@ -85,6 +96,10 @@ function Rail() {
         <Link to="/runs" className={styles.item} data-current={parts.includes("r") ? true : undefined}>
           <History size={16} aria-hidden="true" />
           {words.nav.runs}
+        </Link>
+        <Link to="/trace" className={styles.item}>
+          <ChartGantt size={16} aria-hidden="true" />
+          {words.nav.traces}
         </Link>
       </div>
     </nav>

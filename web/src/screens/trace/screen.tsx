@@ -1,0 +1,134 @@
+import { useQuery } from "@tanstack/react-query";
+import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
+import { useCallback, useMemo } from "react";
+import { runQuery, traceQuery } from "../../api/queries.ts";
+import { readTraceSpan, selectTraceSpans } from "../../api/trace.ts";
+import { Loaded } from "../../kit/loaded.tsx";
+import { visible } from "../../kit/marks.ts";
+import { Page } from "../../kit/page.tsx";
+import { Empty } from "../../kit/states.tsx";
+import { Label, Prose } from "../../kit/text.tsx";
+import { ColumnsError, hexId, readColumns } from "../../trace/columns.ts";
+import { type Deciding, TraceModel } from "../../trace/model.ts";
+import type { SpanSource } from "../../trace/source.ts";
+import type { TraceSearch } from "../../trace/trace-search.ts";
+import { TraceView } from "../../trace/view.tsx";
+import { decidingSpans } from "../../verdict/deciding.ts";
+import { VerdictWord } from "../../verdict/mark.tsx";
+import type { Outcome } from "../../verdict/statements.ts";
+import { markOf } from "../../verdict/trend.ts";
+import { words } from "../../words.ts";
+import { traceCommand } from "../command.ts";
+import { useProject } from "../search.ts";
+import styles from "./screen.module.css";
+
+/** The trace of a run, open on the spans that decided. */
+export default function TraceScreen() {
+  const project = useProject();
+  const { run: id } = useParams({ from: "/r/$run/trace" });
+  const runAnswer = useQuery(runQuery(project, id));
+  const trace = useQuery(traceQuery(project, id));
+  const run = runAnswer.data;
+  const name = run?.outcome?.test ?? run?.test ?? words.trace.title;
+  // The spans that decided come with the run: without it, the trace would open on the wrong ones.
+  const isKnown = run !== undefined || runAnswer.isError;
+  return (
+    <Page
+      isFull
+      tab={`${words.trace.title}: ${visible(name)}`}
+      title={
+        <>
+          {run === undefined ? null : <VerdictWord mark={markOf({ ...run, state: run.state })} size={17} />}
+          <Label value={name} />
+        </>
+      }
+      above={
+        <span className={styles.above}>
+          {words.trace.ofRun}{" "}
+          <Link to="/r/$run" params={{ run: id }}>
+            {words.trace.run}
+          </Link>
+        </span>
+      }
+      command={traceCommand(project, id)}
+    >
+      <Loaded query={isKnown ? trace : { ...trace, data: undefined }} rows={12}>
+        {(buffer) => <OpenTrace buffer={buffer} project={project} run={id} outcome={run?.outcome ?? null} />}
+      </Loaded>
+    </Page>
+  );
+}
+
+interface Props {
+  readonly buffer: ArrayBuffer;
+  readonly project: string;
+  readonly run: string;
+  readonly outcome: Outcome | null;
+}
+
+function OpenTrace({ buffer, project, run, outcome }: Props) {
+  const search = useSearch({ from: "/r/$run/trace" });
+  const navigate = useNavigate({ from: "/r/$run/trace" });
+  const onSearch = useCallback(
+    (changes: TraceSearch) =>
+      void navigate({ search: (before) => ({ ...before, ...changes }), replace: true, resetScroll: false }),
+    [navigate],
+  );
+  const model = useMemo(() => modelOf(buffer), [buffer]);
+  const deciding = useMemo(() => decidingOf(outcome), [outcome]);
+  const source = useMemo(
+    (): SpanSource => ({
+      key: [project, run],
+      details: (span, signal) =>
+        readTraceSpan(project, run, model instanceof TraceModel ? hexId(model.columns, span) : "", signal),
+      select: (selector, signal) => selectTraceSpans(project, run, selector, signal),
+      attribute: null,
+    }),
+    [project, run, model],
+  );
+  if (model instanceof ColumnsError) {
+    return (
+      <Empty title={words.trace.unreadable}>
+        <p>
+          <Prose value={model.message} />
+        </p>
+      </Empty>
+    );
+  }
+  if (model.columns.count === 0) {
+    return (
+      <Empty title={words.trace.empty}>
+        <p>{words.trace.emptyMore}</p>
+      </Empty>
+    );
+  }
+  return (
+    <TraceView
+      key={run}
+      model={model}
+      source={source}
+      deciding={deciding}
+      search={search}
+      onSearch={onSearch}
+    />
+  );
+}
+
+function modelOf(buffer: ArrayBuffer): TraceModel | ColumnsError {
+  try {
+    return new TraceModel(readColumns(buffer));
+  } catch (error) {
+    if (error instanceof ColumnsError) {
+      return error;
+    }
+    throw error;
+  }
+}
+
+function decidingOf(outcome: Outcome | null): Deciding {
+  const verdicts = outcome === null ? [] : [...decidingSpans(outcome)];
+  return {
+    failed: verdicts.filter(([, verdict]) => verdict === "failed").map(([id]) => id),
+    open: verdicts.filter(([, verdict]) => verdict === "inconclusive").map(([id]) => id),
+  };
+}
