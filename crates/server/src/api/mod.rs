@@ -26,7 +26,7 @@ mod telemetry;
 mod tests;
 mod token_login;
 mod tokens;
-mod trace_spans;
+mod trace_detail;
 mod traces;
 
 use std::sync::LazyLock;
@@ -59,7 +59,7 @@ fn operations() -> OpenApiRouter<App> {
         .merge(probe::routes())
         .merge(runs::routes())
         .merge(traces::routes())
-        .merge(trace_spans::routes())
+        .merge(trace_detail::routes())
         .merge(events::routes())
         .merge(reports::routes())
         .merge(judgements::routes())

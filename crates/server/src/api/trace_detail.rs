@@ -43,13 +43,14 @@ const SPANS_BYTES_MAX: usize = 4 << 20;
 const INTEGER_MAX: u64 = 1 << 53;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(span)).routes(routes!(select))
+    OpenApiRouter::new().routes(routes!(read)).routes(routes!(select))
 }
 
 /// The spans with an id: one, unless a system sent several different ones.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SpanCopies {
+#[schema(as = SpanCopies)]
+struct CopyList {
     /// At most 100, in the order in which they arrived.
     spans: Vec<CompleteSpan>,
     /// How many spans have the id.
@@ -68,22 +69,23 @@ struct CompleteSpan {
     kind: &'static str,
     /// The `service.name` of its resource; null if that has none.
     service: Option<String>,
-    status: SpanStatus,
+    status: StatusDetail,
     /// In nanoseconds since 1970, in decimal.
     start: String,
     /// In nanoseconds since 1970, in decimal.
     end: String,
-    attributes: Vec<SpanAttribute>,
-    events: Vec<SpanEvent>,
-    links: Vec<SpanLink>,
+    attributes: Vec<AttributeDetail>,
+    events: Vec<EventDetail>,
+    links: Vec<LinkDetail>,
     /// The attributes of the resource.
-    resource: Vec<SpanAttribute>,
-    scope: SpanScope,
+    resource: Vec<AttributeDetail>,
+    scope: ScopeDetail,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SpanStatus {
+#[schema(as = SpanStatus)]
+struct StatusDetail {
     /// `unset`, `ok`, `error` or `other`.
     code: &'static str,
     message: String,
@@ -92,7 +94,8 @@ struct SpanStatus {
 /// A key and its value.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SpanAttribute {
+#[schema(as = SpanAttribute)]
+struct AttributeDetail {
     key: String,
     /// `empty`, `bool`, `int`, `double`, `string`, `bytes`, `array` or `map`.
     #[serde(rename = "type")]
@@ -104,27 +107,30 @@ struct SpanAttribute {
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SpanEvent {
+#[schema(as = SpanEvent)]
+struct EventDetail {
     name: String,
     /// In nanoseconds since 1970, in decimal.
     time: String,
-    attributes: Vec<SpanAttribute>,
+    attributes: Vec<AttributeDetail>,
 }
 
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SpanLink {
+#[schema(as = SpanLink)]
+struct LinkDetail {
     /// Null if it is invalid.
     trace_id: Option<String>,
     /// Null if it is invalid.
     span_id: Option<String>,
-    attributes: Vec<SpanAttribute>,
+    attributes: Vec<AttributeDetail>,
 }
 
 /// The instrumentation scope that created the span.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
-struct SpanScope {
+#[schema(as = SpanScope)]
+struct ScopeDetail {
     name: String,
     version: String,
 }
@@ -165,9 +171,9 @@ struct SelectorQuery {
         ("run" = inline(openapi::RunId), Path, description = "The run."),
         ("span" = String, Path, description = "The id of the span, in hexadecimal."),
     ),
-    responses((status = 200, description = "The spans with this id: one, almost always.", body = SpanCopies)),
+    responses((status = 200, description = "The spans with this id: one, almost always.", body = CopyList)),
 )]
-async fn span(
+async fn read(
     State(app): State<App>,
     QueryParams(ProjectQuery { project }): QueryParams<ProjectQuery>,
     Extension(context): Extension<TraceParent>,
@@ -242,7 +248,7 @@ fn copies(message: &[u8], run: RunId, id: SpanId) -> Result<Vec<u8>, Problem> {
         return Err(problem.with_status(StatusCode::PAYLOAD_TOO_LARGE));
     }
     let spans = found.spans().take(COPIES_MAX).map(CompleteSpan::from).collect();
-    let copies = SpanCopies { spans, total: found.len() };
+    let copies = CopyList { spans, total: found.len() };
     serde_json::to_vec(&copies).map_err(|error| Problem::new(Fault::Internal, error.to_string()))
 }
 
@@ -261,26 +267,26 @@ impl From<Span<'_>> for CompleteSpan {
             name: span.name().to_owned(),
             kind: span.kind().as_str(),
             service,
-            status: SpanStatus { code: span.status().as_str(), message },
+            status: StatusDetail { code: span.status().as_str(), message },
             start: nanoseconds(span.start()),
             end: nanoseconds(span.end()),
             attributes: attributes(span.attributes()),
-            events: span.events().map(SpanEvent::from).collect(),
-            links: span.links().map(SpanLink::from).collect(),
+            events: span.events().map(EventDetail::from).collect(),
+            links: span.links().map(LinkDetail::from).collect(),
             resource: attributes(resource),
-            scope: SpanScope { name, version },
+            scope: ScopeDetail { name, version },
         }
     }
 }
 
-impl From<Event<'_>> for SpanEvent {
+impl From<Event<'_>> for EventDetail {
     fn from(event: Event<'_>) -> Self {
         let attributes = attributes(event.attributes());
         Self { name: event.name().to_owned(), time: nanoseconds(event.at()), attributes }
     }
 }
 
-impl From<Link<'_>> for SpanLink {
+impl From<Link<'_>> for LinkDetail {
     fn from(link: Link<'_>) -> Self {
         Self {
             trace_id: link.trace_id().map(|id| id.to_string()),
@@ -294,8 +300,8 @@ fn nanoseconds(at: Timestamp) -> String {
     at.as_nanos().to_string()
 }
 
-fn attributes(attributes: Attributes<'_>) -> Vec<SpanAttribute> {
-    let attribute = |(key, value): (&str, ValueRef<'_>)| SpanAttribute {
+fn attributes(attributes: Attributes<'_>) -> Vec<AttributeDetail> {
+    let attribute = |(key, value): (&str, ValueRef<'_>)| AttributeDetail {
         key: key.to_owned(),
         kind: kind(value),
         value: json(value),
