@@ -16,6 +16,7 @@ mod openapi;
 mod page;
 mod probe;
 mod reports;
+mod run_facts;
 mod runs;
 mod server_facts;
 mod sessions;
