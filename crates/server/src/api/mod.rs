@@ -18,6 +18,7 @@ mod page;
 mod probe;
 mod receiver;
 mod reports;
+mod run_facts;
 mod runs;
 mod server_facts;
 mod sessions;
