@@ -118,6 +118,12 @@ async fn tasks_are_done_by_mouse_and_by_keyboard() -> Result<()> {
     browse_runs("tasks").await
 }
 
+/// Without a server: traces that no run of the shop has, and files.
+#[tokio::test(flavor = "multi_thread")]
+async fn traces_are_shown_whatever_is_in_them() -> Result<()> {
+    browse("trace.test", &[]).await
+}
+
 /// A server without tests, whose page leads to the demo shop.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_first_run_is_green_in_a_few_actions() -> Result<()> {

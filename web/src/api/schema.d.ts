@@ -315,8 +315,68 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** The trace that was judged, as OTLP protobuf. */
+        /**
+         * The trace that was judged, as OTLP protobuf. It never changes.
+         * @description Where the request accepts `zstd`, the response is compressed.
+         */
         get: operations["readTrace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/trace/columns": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The trace that was judged as columns of numbers, for programs that show all of its spans. It never changes.
+         * @description Where the request accepts `zstd` or `gzip`, the response is compressed.
+         */
+        get: operations["readTraceColumns"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/trace/select": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * The spans of the trace that was judged that a selector selects.
+         * @description A selector that takes more work than a statement of a test may is refused.
+         */
+        get: operations["selectTraceSpans"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/trace/spans/{span}": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** A span of the trace that was judged, with everything that it has. */
+        get: operations["readTraceSpan"];
         put?: never;
         post?: never;
         delete?: never;
@@ -915,6 +975,7 @@ export interface components {
              * @enum {string}
              */
             decided: "presence" | "absence" | "response";
+            evidence?: components["schemas"]["StatementEvidence"];
             /** @description Spans that are not listed. */
             moreSpans: number;
             place: components["schemas"]["Place"];
@@ -972,6 +1033,7 @@ export interface components {
              * @enum {string}
              */
             decided: "presence" | "absence" | "response";
+            evidence?: components["schemas"]["StatementEvidence"];
             /** @description Spans that are not listed. */
             moreSpans: number;
             name: string | null;
@@ -980,6 +1042,39 @@ export interface components {
             reason: string | null;
             spans: components["schemas"]["SpanEvidence"][];
             verdict: components["schemas"]["Verdict"];
+        };
+        /** @description A comparison with both of its values. */
+        ComparisonEvidence: {
+            expected?: components["schemas"]["EvidenceValue"];
+            found?: components["schemas"]["EvidenceValue"];
+            /** @description As the language of tests writes it, with each `not` applied: `<=`, `not-contains`, `between`, `exists`. */
+            operator: string;
+            /** @description The span that it was evaluated on; left out if it is about several, or about the response. */
+            spanId?: string;
+            /** @description The expression whose value was found, as written. */
+            subject: string;
+        };
+        /** @description A span with everything that it has. */
+        CompleteSpan: {
+            attributes: components["schemas"]["SpanAttribute"][];
+            /** @description In nanoseconds since 1970, in decimal. */
+            end: string;
+            events: components["schemas"]["SpanEvent"][];
+            id: string;
+            /** @description `unspecified`, `internal`, `server`, `client`, `producer`, `consumer` or `other`. */
+            kind: string;
+            links: components["schemas"]["SpanLink"][];
+            name: string;
+            /** @description Null for a root. */
+            parentSpanId?: string | null;
+            /** @description The attributes of the resource. */
+            resource: components["schemas"]["SpanAttribute"][];
+            scope: components["schemas"]["SpanScope"];
+            /** @description The `service.name` of its resource; null if that has none. */
+            service?: string | null;
+            /** @description In nanoseconds since 1970, in decimal. */
+            start: string;
+            status: components["schemas"]["SpanStatus"];
         };
         /** @description A token that was just made. */
         CreatedToken: {
@@ -1073,6 +1168,37 @@ export interface components {
             at: string;
             what: components["schemas"]["What"];
         };
+        /** @description The first items of a list. */
+        EvidenceList: {
+            items: components["schemas"]["EvidenceValue"][];
+            /** @description Items that are not listed. */
+            more?: number;
+        };
+        /** @description Two bounds, both included: the required range, or all that is known of a value. */
+        EvidenceRange: {
+            high: components["schemas"]["EvidenceValue"];
+            low: components["schemas"]["EvidenceValue"];
+        };
+        /** @description A value with its type. A long text is cut and ends with `…`. */
+        EvidenceValue: ("absent" | "null") | {
+            boolean: boolean;
+        } | {
+            /** @description With all digits; a reader of JSON may round a number. */
+            number: string;
+        } | {
+            durationNs: number;
+        } | {
+            text: string;
+        } | {
+            /** @description A list or an object, as JSON. */
+            json: string;
+        } | {
+            list: components["schemas"]["EvidenceList"];
+        } | {
+            anyOf: components["schemas"]["EvidenceList"];
+        } | {
+            between: components["schemas"]["EvidenceRange"];
+        };
         /** @description How a program ended. */
         Exit: {
             code: number;
@@ -1141,6 +1267,28 @@ export interface components {
             name: string;
             spanId: string | null;
         };
+        /** @description A group of spans with the same key. */
+        GroupEvidence: {
+            /** @description Whether the comparison holds in this group. */
+            holds: boolean;
+            key: components["schemas"]["GroupKeyPart"][];
+            spans: number;
+            value: components["schemas"]["EvidenceValue"];
+        };
+        GroupKeyPart: {
+            /** @description The expression after `by`. */
+            name: string;
+            value: components["schemas"]["EvidenceValue"];
+        };
+        /** @description The groups of an aggregate with `by`. */
+        GroupsEvidence: {
+            /** @description Groups in which the comparison does not hold. */
+            broken: number;
+            /** @description Groups that are not listed. */
+            more?: number;
+            /** @description The worst first, at most 20. */
+            worst: components["schemas"]["GroupEvidence"][];
+        };
         /** @description A document in a list. */
         ListedDocument: {
             /** Format: date-time */
@@ -1187,6 +1335,16 @@ export interface components {
             /** @description Whether there is an identity provider, at `/auth/login`. */
             oidc: boolean;
         };
+        /** @description A span that all but one condition of a selector match. */
+        NearMiss: {
+            /** @description The condition that failed. */
+            condition: string;
+            found?: components["schemas"]["EvidenceValue"];
+            name: string;
+            /** @description The selector that matches no span. */
+            selector: string;
+            spanId: string;
+        };
         /** @description What a token is to be. */
         NewToken: {
             /**
@@ -1229,6 +1387,7 @@ export interface components {
             provisional?: boolean;
             /** @description Why it is inconclusive beyond what the assertions say, each with what to do. */
             reasons: string[];
+            request?: components["schemas"]["RecordedRequest"];
             /**
              * Format: uuid
              * @description The run.
@@ -1515,6 +1674,22 @@ export interface components {
             /** @description Why, as its sender was answered. */
             reason: string;
         };
+        /** @description The request of the trigger, without credentials and with bounded texts. Absent where nothing was fired, and for runs of earlier versions. */
+        RecordedRequest: {
+            body: components["schemas"]["AnswerBody"];
+            /** @description Headers, environment variables and other fields, each a name and a value; a credential is `***`. */
+            fields: string[][];
+            /** @description Empty if there is none. */
+            method: string;
+            /** @description Bytes of the body that are not recorded. */
+            moreBodyBytes?: number;
+            /** @description Fields that are not recorded. */
+            moreFields?: number;
+            /** @description `http`, `exec`, or the type of the trigger. */
+            protocol: string;
+            /** @description The URL, the address, or the command. */
+            target: string;
+        };
         /** @description What a run has left, judged once more. */
         Rejudgement: {
             outcome: components["schemas"]["Outcome"];
@@ -1569,17 +1744,38 @@ export interface components {
         Run: {
             /** Format: date-time */
             acceptedAt: string;
+            /** Format: date-time */
+            endedAt?: string | null;
             /** Format: uuid */
             id: string;
             outcome?: null | components["schemas"]["Outcome"];
             provisionalVerdict?: null | components["schemas"]["Verdict"];
+            /** @description The state of the system under test, such as a commit, if the start named one. */
+            revision?: string | null;
+            /**
+             * @description Who started it: `anyone` where access is off, `token`, `person`, or `suite`. The audit log has their names. Null for a
+             *     run of a server that did not record it.
+             */
+            startedBy?: string | null;
             /** @description `queued`, `running` or `ended`. */
             state: string;
             /** @description When a stop was requested. */
             stopAt?: string | null;
+            /** @description The run of the suite of which it is a step. */
+            suiteRun?: string | null;
             test: string;
+            /** @description What is stored of the trace. */
+            trace: components["schemas"]["StoredTrace"];
             /** @description The trace under test, once the attempt is recorded. */
             traceId?: string | null;
+            /** @description The span of the trigger, once the attempt is recorded. */
+            triggerSpanId?: string | null;
+            /** @description The variable sets that it was started with; a later one overrules an earlier one. */
+            variableSets: string[];
+            /** @description The values of variables that it was started with; null for a secret. Those of variable sets are not recorded. */
+            variables: {
+                [key: string]: string | null;
+            };
             verdict?: null | components["schemas"]["Verdict"];
             /**
              * Format: int32
@@ -1607,6 +1803,15 @@ export interface components {
              * @description The number of its spans.
              */
             spans: number;
+        };
+        /** @description The spans that a selector selects. */
+        SelectedSpans: {
+            /** @description Whether it selects more than `spans` has. */
+            cut: boolean;
+            /** @description Their ids, in the order of the tree; at most 10,000. */
+            spans: string[];
+            /** @description How many it selects. */
+            total: number;
         };
         /** @description What anyone may know of a server. */
         ServerFacts: {
@@ -1672,12 +1877,53 @@ export interface components {
             /** @description From the answer to the decision. */
             waitedNs: number;
         };
+        /** @description A key and its value. */
+        SpanAttribute: {
+            key: string;
+            /** @description `empty`, `bool`, `int`, `double`, `string`, `bytes`, `array` or `map`. */
+            type: string;
+            /**
+             * @description By its type: an integer beyond 2^53 and a double that is no number of JSON are texts, bytes are base64, a map is an object, in which the
+             *     last of equal keys counts.
+             */
+            value: unknown;
+        };
+        /** @description The spans with an id: one, unless a system sent several different ones. */
+        SpanCopies: {
+            /** @description At most 100, in the order in which they arrived. */
+            spans: components["schemas"]["CompleteSpan"][];
+            /** @description How many spans have the id. */
+            total: number;
+        };
+        SpanEvent: {
+            attributes: components["schemas"]["SpanAttribute"][];
+            name: string;
+            /** @description In nanoseconds since 1970, in decimal. */
+            time: string;
+        };
         /** @description A span, and what was found there. */
         SpanEvidence: {
             found: string;
             name: string;
             spanId: string | null;
             verdict: components["schemas"]["Verdict"];
+        };
+        SpanLink: {
+            attributes: components["schemas"]["SpanAttribute"][];
+            /** @description Null if it is invalid. */
+            spanId?: string | null;
+            /** @description Null if it is invalid. */
+            traceId?: string | null;
+        };
+        /** @description The instrumentation scope that created the span. */
+        SpanScope: {
+            name: string;
+            version: string;
+        };
+        SpanStatus: {
+            /** @description `unset`, `ok`, `error` or `other`. */
+            code: string;
+            message: string;
         };
         /** @description A spec and what it came to. */
         SpecJudgement: {
@@ -1713,6 +1959,18 @@ export interface components {
         StartDemo: {
             /** @description The faults to switch on, by name; none by default. */
             faults?: string[];
+        };
+        /** @description The evidence for a statement that did not pass, as values. What is not known is left out. */
+        StatementEvidence: {
+            /** @description The comparisons that decide it, at most 5. */
+            comparisons?: components["schemas"]["ComparisonEvidence"][];
+            /** @description The spans that decide it or leave it open, at most 10,000. */
+            deciding?: string[];
+            groups?: components["schemas"]["GroupsEvidence"];
+            /** @description Deciding spans that are not listed. */
+            moreDeciding?: number;
+            /** @description The nearest misses of a selector that matches no span, at most 3. */
+            nearest?: components["schemas"]["NearMiss"][];
         };
         /** @description When a step of a run began and ended. */
         StepTime: {
@@ -1755,6 +2013,25 @@ export interface components {
             /** @description The name of the store. */
             store: string;
         };
+        /** @description What is stored of the trace of a run. */
+        StoredTrace: {
+            /**
+             * Format: int64
+             * @description Its size in bytes as it is stored, which is compressed.
+             */
+            bytes?: number | null;
+            /**
+             * Format: int64
+             * @description The number of its spans, if it is stored.
+             */
+            spans?: number | null;
+            state: components["schemas"]["StoredTraceState"];
+        };
+        /**
+         * @description Whether the trace of a run is stored.
+         * @enum {string}
+         */
+        StoredTraceState: "stored" | "none" | "expired";
         /** @description A run of a suite. */
         SuiteRun: {
             /** Format: date-time */
@@ -2825,10 +3102,134 @@ export interface operations {
             /** @description An OTLP `TracesData` message. */
             200: {
                 headers: {
+                    /** @description For `If-None-Match`. */
+                    etag?: string;
                     [name: string]: unknown;
                 };
                 content: {
                     "application/x-protobuf": string;
+                };
+            };
+            /** @description The client has it, by its `If-None-Match`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readTraceColumns: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The columns, version 1: `QTCO`, the length of the head in four bytes, a JSON head, typed arrays. */
+            200: {
+                headers: {
+                    /** @description For `If-None-Match`. */
+                    etag?: string;
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/vnd.qualitytrace.columns": string;
+                };
+            };
+            /** @description The client has them, by its `If-None-Match`. */
+            304: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    selectTraceSpans: {
+        parameters: {
+            query: {
+                project?: string;
+                /** @description A selector of the test language, of at most 8,192 bytes. */
+                q: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The ids of the spans. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SelectedSpans"];
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readTraceSpan: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                run: string;
+                /** @description The id of the span, in hexadecimal. */
+                span: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The spans with this id: one, almost always. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["SpanCopies"];
                 };
             };
             /** @description What went wrong, as RFC 9457 has it. */
