@@ -1,14 +1,13 @@
-//! `demo`: runs a small instrumented shop as an example, until a signal stops it. A server gets it as [`HOOK`], for first runs.
+//! `demo`: runs a small instrumented shop as an example, until a signal stops it.
 
 use std::{env, io, net::SocketAddr};
 
-use ::demo::{Config, Fault, Program, UnknownFault};
-use model::{Faulty, World};
-use server::{DemoError, DemoFault, DemoSettings, DemoShop, OpenShop, ShopOpening};
+use ::demo::{Config, Fault, Program};
+use model::World;
 use telemetry::config::Environment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-use crate::{exit::Exit, init, terminal::Terminal};
+use crate::{exit::Exit, terminal::Terminal};
 
 /// Start a small instrumented shop to try things on
 ///
@@ -44,38 +43,6 @@ pub(crate) struct Service {
 
 /// The subcommand that starts the program as one service of the shop.
 pub(crate) const SERVICE: &str = "demo-service";
-
-/// The shop, as a server starts it in its own process.
-pub(crate) const HOOK: DemoShop = DemoShop { faults, test: init::first_test, open };
-
-fn faults() -> Vec<DemoFault> {
-    let fault = |fault: Fault| DemoFault { name: fault.as_str(), about: fault.about() };
-    Fault::ALL.into_iter().map(fault).collect()
-}
-
-fn open(settings: DemoSettings, world: World) -> ShopOpening {
-    let DemoSettings { address, faults, otlp, token } = settings;
-    // The server's own environment has no effect: its endpoint may be that of another receiver.
-    let header = |token: model::Secret| {
-        let value = format!("authorization=Bearer%20{}", token.expose());
-        ("OTEL_EXPORTER_OTLP_HEADERS", value)
-    };
-    let environment = token.map(header).into_iter().collect();
-    Box::pin(async move {
-        let faults: Result<Vec<Fault>, UnknownFault> =
-            faults.iter().map(|name| name.parse()).collect();
-        let faults = faults.map_err(|error| refused(model::Fault::Invalid, &error))?;
-        let config =
-            Config { http: address, otlp: Some(otlp), faults, environment, processes: None };
-        let shop = ::demo::start(config, world).await;
-        let shop = shop.map_err(|error| refused(error.fault(), &error))?;
-        Ok(OpenShop { address: shop.http(), close: Box::pin(shop.shutdown()) })
-    })
-}
-
-fn refused(fault: model::Fault, error: &impl std::error::Error) -> DemoError {
-    DemoError { fault, reason: error.to_string() }
-}
 
 /// Runs one service of the shop for `demo --processes`, until its input ends or SIGTERM.
 pub(crate) async fn service(world: World, terminal: &Terminal) -> Result<Exit, Exit> {

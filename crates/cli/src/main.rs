@@ -9,6 +9,7 @@ mod beside;
 mod check;
 mod configuration;
 mod demo;
+mod demo_hook;
 mod discovery;
 mod documents;
 mod exit;

@@ -10,7 +10,7 @@ use std::{
 use crate::{
     args,
     configuration::{self, LoadedConfig},
-    demo,
+    demo_hook,
     exit::Exit,
     log,
     terminal::Terminal,
@@ -72,7 +72,7 @@ pub(crate) async fn serve(
         terminal.line(&format!("planted: {name}: {}", server::plant(name)));
     }
     let (telemetry, levels) = start_telemetry(&config, terminal)?;
-    let demo = Some(demo::HOOK);
+    let demo = Some(demo_hook::HOOK);
     let handle = server::start(config.clone(), Arc::clone(&telemetry), world, work, demo).await;
     let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();

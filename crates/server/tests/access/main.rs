@@ -467,9 +467,8 @@ async fn off_is_for_loopback() -> Result<()> {
         config.access.mode = mode;
         config.listen.otlp_http = beyond;
         let telemetry = Arc::new(Telemetry::start(&config, server::host())?);
-        let started =
-            server::start(config, telemetry, WORLD, runtime::Handle::current(), None).await;
-        match (mode, started) {
+        let work = runtime::Handle::current();
+        match (mode, server::start(config, telemetry, WORLD, work, None).await) {
             (Mode::Off, Err(error @ StartError::NotLoopback(_))) => {
                 assert!(error.to_string().contains("`server.auth.mode: on`"), "{error}");
             }
