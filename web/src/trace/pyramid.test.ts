@@ -97,6 +97,46 @@ describe("the pyramid", () => {
     expect(cells.includes(NONE)).toBe(false);
   });
 
+  it("shows of overlapping spans the worst one, at most a cell beside its place", () => {
+    const count = 4_000;
+    const random = sequence(5);
+    const columns = sample(
+      Array.from({ length: count }, () => ({
+        name: "x",
+        at: Math.floor(random() * 1_000_000),
+        for: Math.floor(random() ** 4 * 300_000),
+      })),
+    );
+    const marks = new Uint8Array(count);
+    for (let span = 0; span < count; span += 1) {
+      setMark(marks, span, random() < 0.002 ? MARK.failed : random() < 0.01 ? MARK.hit : 0);
+    }
+    const pyramid = new Pyramid(columns, marks);
+    const [worst, length] = [
+      (span: number) => badness(columns, marks, span),
+      (span: number) => columns.duration[span] ?? 0,
+    ];
+    for (const part of [1, 2, 7, 90]) {
+      const window = { from: columns.spanNs / 3, to: columns.spanNs / 3 + columns.spanNs / part / 2 };
+      const width = 120;
+      const cellNs = (window.to - window.from) / width;
+      const exact = naive(columns, marks, 0, window, width);
+      const wrong = painted(pyramid, 0, window, width).filter((span, cell) => {
+        const expected = exact[cell] ?? NONE;
+        if (span === NONE || expected === NONE) {
+          return span === NONE && expected !== NONE;
+        }
+        const at = window.from + cell * cellNs;
+        const isNear = (columns.start[span] ?? 0) < at + 2 * cellNs && endOf(columns, span) >= at - cellNs;
+        const isAsBad =
+          worst(span) > worst(expected) ||
+          (worst(span) === worst(expected) && length(span) >= length(expected));
+        return !isNear || !isAsBad;
+      });
+      expect(wrong).toEqual([]);
+    }
+  });
+
   it("of no spans has no lanes", () => {
     expect(new Pyramid(sample([]), new Uint8Array(0)).lanes).toBe(0);
   });

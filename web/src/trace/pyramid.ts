@@ -3,15 +3,19 @@
  *
  * A lane has the spans of one depth. A cell, one pixel of one lane, shows the worst of the spans that touch it: decided,
  * error, hit, and the longest among equals. A block that fits into a cell is one step, so that the time for a picture
- * depends on the number of its cells and not on that of its spans.
+ * depends on the number of its cells and not on that of its spans. Where spans of a lane overlap, that is not enough: a
+ * lane with many spans has bins too.
  */
 
+import { BINNED_MIN, Bins, isWorseThan } from "./bins.ts";
 import { type Columns, endOf, NONE } from "./columns.ts";
 import { badness } from "./marks.ts";
 
 const FANOUT = 8;
 /** Steps for one lane of a picture, for each of its cells. Beyond them a block shows its worst span only. */
 const STEPS_MAX = 48;
+/** The lanes whose bins are kept. */
+const BINNED_LANES_MAX = 64;
 
 /** The blocks of one size, those of all lanes one after another. */
 interface Level {
@@ -57,6 +61,7 @@ export class Pyramid {
   readonly #order: Uint32Array;
   readonly #first: Uint32Array;
   readonly #levels: Level[] = [];
+  readonly #bins = new Map<number, Bins>();
   #steps = 0;
 
   constructor(columns: Columns, marks: Uint8Array) {
@@ -74,6 +79,7 @@ export class Pyramid {
 
   /** The marks have changed: finds the worst spans once more. */
   refresh(): void {
+    this.#bins.clear();
     this.#levels.forEach((level, at) => {
       this.#fillLevel(level, at);
     });
@@ -82,6 +88,11 @@ export class Pyramid {
   /** Adds the spans of a lane to the cells. */
   paint(lane: number, window: Window, cells: Cells): void {
     const scale = cells.width / Math.max(Number.MIN_VALUE, window.to - window.from);
+    const bins = this.#binsOf(lane)?.fitting(1 / scale);
+    if (bins !== undefined) {
+      this.#paintBins(bins, window, scale, cells);
+      return;
+    }
     const top = this.#levels.length - 1;
     this.#steps = STEPS_MAX * cells.width;
     if (top < 0) {
@@ -92,6 +103,40 @@ export class Pyramid {
     const until = level?.first[lane + 1] ?? 0;
     for (let block = level?.first[lane] ?? 0; block < until; block += 1) {
       this.#paintBlock(lane, top, block, window, scale, cells);
+    }
+  }
+
+  #binsOf(lane: number): Bins | undefined {
+    const spans = this.#order.subarray(this.#first[lane] ?? 0, this.#first[lane + 1] ?? 0);
+    if (spans.length < BINNED_MIN) {
+      return;
+    }
+    const bins = this.#bins.get(lane) ?? new Bins(this.columns, this.#marks, spans);
+    // The last used one is the last to go.
+    this.#bins.delete(lane);
+    this.#bins.set(lane, bins);
+    const [oldest] = this.#bins.keys();
+    if (this.#bins.size > BINNED_LANES_MAX && oldest !== undefined) {
+      this.#bins.delete(oldest);
+    }
+    return bins;
+  }
+
+  #paintBins(bins: Uint32Array, window: Window, scale: number, cells: Cells): void {
+    const perTime = bins.length / this.columns.spanNs;
+    for (let cell = 0; cell < cells.width; cell += 1) {
+      const first = Math.floor((window.from + cell / scale) * perTime);
+      const last = Math.ceil((window.from + (cell + 1) / scale) * perTime) - 1;
+      let worst = NONE;
+      for (let bin = Math.max(0, first); bin <= last && bin < bins.length; bin += 1) {
+        const span = bins[bin] ?? NONE;
+        if (span !== worst && isWorseThan(this.columns, this.#marks, span, worst)) {
+          worst = span;
+        }
+      }
+      if (worst !== NONE) {
+        this.#show(worst, cell, cell, cells);
+      }
     }
   }
 
@@ -173,11 +218,16 @@ export class Pyramid {
     if (last < 0 || first >= cells.width) {
       return;
     }
-    const bad = badness(this.columns, this.#marks, span);
-    const length = this.columns.duration[span] ?? 0;
     const until = Math.min(last, cells.width - 1);
     this.#steps -= 1 + ((until - Math.max(0, first)) >> 4);
-    for (let cell = Math.max(0, first); cell <= until; cell += 1) {
+    this.#show(span, Math.max(0, first), until, cells);
+  }
+
+  /** Lets cells show a span that is worse than what they show. */
+  #show(span: number, first: number, last: number, cells: Cells): void {
+    const bad = badness(this.columns, this.#marks, span);
+    const length = this.columns.duration[span] ?? 0;
+    for (let cell = first; cell <= last; cell += 1) {
       const shown = cells.badness[cell] ?? -1;
       if (bad < shown) {
         continue;
