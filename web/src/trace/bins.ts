@@ -17,47 +17,53 @@ const FACTOR = 4;
 const BADNESS_MAX = 3;
 
 export class Bins {
-  readonly #columns: Columns;
-  /** From the finest to the coarsest: the worst span of each bin, or `NONE`. */
+  /** The spans of the lane, the worst first: their places are ranks. */
+  readonly spans: Uint32Array;
+  readonly #spanNs: number;
+  /** From the finest to the coarsest: the least rank in each bin, or `NONE`. */
   readonly #levels: Uint32Array[] = [];
 
   /** `spans` are those of one lane. */
   constructor(columns: Columns, marks: Uint8Array, spans: Uint32Array) {
-    this.#columns = columns;
+    this.#spanNs = columns.spanNs;
+    this.spans = worstFirst(columns, marks, spans);
     let count = COARSEST;
     while (count < spans.length && count < FINEST) {
       count *= FACTOR;
     }
-    const isWorse = (one: number, other: number) => isWorseThan(columns, marks, one, other);
-    let level = finest(columns, marks, spans, count);
+    let level = finest(columns, this.spans, count);
     this.#levels.push(level);
     while (level.length > COARSEST) {
-      level = coarser(level, isWorse);
+      level = coarser(level);
       this.#levels.push(level);
     }
   }
 
   /** Returns the coarsest level whose bins are no wider than this time; none if those of all levels are. */
   fitting(time: number): Uint32Array | undefined {
-    return this.#levels.findLast((level) => this.#columns.spanNs / level.length <= time);
+    return this.#levels.findLast((level) => this.#spanNs / level.length <= time);
   }
 }
 
-/** Whether the first span stands before the second in a cell. */
-export function isWorseThan(columns: Columns, marks: Uint8Array, one: number, other: number): boolean {
-  if (one === NONE || other === NONE) {
-    return other === NONE && one !== NONE;
+/** Returns the spans as they stand before each other in a cell: the worst first, the longest among equals. */
+function worstFirst(columns: Columns, marks: Uint8Array, spans: Uint32Array): Uint32Array {
+  const longest = byLength(columns, spans);
+  const classes = Uint8Array.from(longest, (span) => badness(columns, marks, span));
+  const sorted = new Uint32Array(longest.length);
+  let rank = 0;
+  for (let bad = BADNESS_MAX; bad >= 0; bad -= 1) {
+    for (let at = 0; at < longest.length; at += 1) {
+      if (classes[at] === bad) {
+        sorted[rank] = longest[at] ?? NONE;
+        rank += 1;
+      }
+    }
   }
-  const by = badness(columns, marks, one) - badness(columns, marks, other);
-  if (by !== 0) {
-    return by > 0;
-  }
-  const longer = (columns.duration[one] ?? 0) - (columns.duration[other] ?? 0);
-  return longer > 0 || (longer === 0 && one < other);
+  return sorted;
 }
 
 /** Gives each bin to the worst span that touches it: the worst span takes its bins first, and each bin is taken once. */
-function finest(columns: Columns, marks: Uint8Array, spans: Uint32Array, count: number): Uint32Array {
+function finest(columns: Columns, spans: Uint32Array, count: number): Uint32Array {
   const bins = new Uint32Array(count).fill(NONE);
   // The next bin that is not taken, from each one on.
   const next = Uint32Array.from({ length: count + 1 }, (_, bin) => bin);
@@ -71,35 +77,28 @@ function finest(columns: Columns, marks: Uint8Array, spans: Uint32Array, count: 
     return bin;
   };
   const scale = count / columns.spanNs;
-  const order = byLength(columns, spans);
-  const classes = Uint8Array.from(order, (span) => badness(columns, marks, span));
   let left = count;
-  for (let bad = BADNESS_MAX; bad >= 0 && left > 0; bad -= 1) {
-    for (let at = 0; at < order.length && left > 0; at += 1) {
-      if (classes[at] !== bad) {
-        continue;
-      }
-      const span = order[at] ?? NONE;
-      const first = Math.min(count - 1, Math.max(0, Math.floor((columns.start[span] ?? 0) * scale)));
-      const last = Math.min(count - 1, Math.max(first, Math.ceil(endOf(columns, span) * scale) - 1));
-      for (let bin = free(first); bin <= last; bin = free(bin + 1)) {
-        bins[bin] = span;
-        next[bin] = bin + 1;
-        left -= 1;
-      }
+  for (let rank = 0; rank < spans.length && left > 0; rank += 1) {
+    const span = spans[rank] ?? NONE;
+    const first = Math.min(count - 1, Math.max(0, Math.floor((columns.start[span] ?? 0) * scale)));
+    const last = Math.min(count - 1, Math.max(first, Math.ceil(endOf(columns, span) * scale) - 1));
+    for (let bin = free(first); bin <= last; bin = free(bin + 1)) {
+      bins[bin] = rank;
+      next[bin] = bin + 1;
+      left -= 1;
     }
   }
   return bins;
 }
 
-function coarser(fine: Uint32Array, isWorse: (one: number, other: number) => boolean): Uint32Array {
+/** `NONE` is more than any rank. */
+function coarser(fine: Uint32Array): Uint32Array {
   return Uint32Array.from({ length: fine.length / FACTOR }, (_, bin) => {
-    let worst = NONE;
+    let least = NONE;
     for (let at = bin * FACTOR; at < (bin + 1) * FACTOR; at += 1) {
-      const span = fine[at] ?? NONE;
-      worst = isWorse(span, worst) ? span : worst;
+      least = Math.min(least, fine[at] ?? NONE);
     }
-    return worst;
+    return least;
   });
 }
 

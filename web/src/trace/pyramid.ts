@@ -7,7 +7,7 @@
  * lane with many spans has bins too.
  */
 
-import { BINNED_MIN, Bins, isWorseThan } from "./bins.ts";
+import { BINNED_MIN, Bins } from "./bins.ts";
 import { type Columns, endOf, NONE } from "./columns.ts";
 import { badness } from "./marks.ts";
 
@@ -88,9 +88,10 @@ export class Pyramid {
   /** Adds the spans of a lane to the cells. */
   paint(lane: number, window: Window, cells: Cells): void {
     const scale = cells.width / Math.max(Number.MIN_VALUE, window.to - window.from);
-    const bins = this.#binsOf(lane)?.fitting(1 / scale);
-    if (bins !== undefined) {
-      this.#paintBins(bins, window, scale, cells);
+    const bins = this.#binsOf(lane);
+    const level = bins?.fitting(1 / scale);
+    if (bins !== undefined && level !== undefined) {
+      this.#paintBins(bins.spans, level, window, cells);
       return;
     }
     const top = this.#levels.length - 1;
@@ -99,9 +100,9 @@ export class Pyramid {
       this.#paintSpans(this.#first[lane] ?? 0, this.#first[lane + 1] ?? 0, window, scale, cells);
       return;
     }
-    const level = this.#levels[top];
-    const until = level?.first[lane + 1] ?? 0;
-    for (let block = level?.first[lane] ?? 0; block < until; block += 1) {
+    const blocks = this.#levels[top];
+    const until = blocks?.first[lane + 1] ?? 0;
+    for (let block = blocks?.first[lane] ?? 0; block < until; block += 1) {
       this.#paintBlock(lane, top, block, window, scale, cells);
     }
   }
@@ -122,20 +123,28 @@ export class Pyramid {
     return bins;
   }
 
-  #paintBins(bins: Uint32Array, window: Window, scale: number, cells: Cells): void {
-    const perTime = bins.length / this.columns.spanNs;
-    for (let cell = 0; cell < cells.width; cell += 1) {
-      const first = Math.floor((window.from + cell / scale) * perTime);
-      const last = Math.ceil((window.from + (cell + 1) / scale) * perTime) - 1;
-      let worst = NONE;
-      for (let bin = Math.max(0, first); bin <= last && bin < bins.length; bin += 1) {
-        const span = bins[bin] ?? NONE;
-        if (span !== worst && isWorseThan(this.columns, this.#marks, span, worst)) {
-          worst = span;
+  #paintBins(spans: Uint32Array, level: Uint32Array, window: Window, cells: Cells): void {
+    const perTime = level.length / this.columns.spanNs;
+    const perCell = ((window.to - window.from) / cells.width) * perTime;
+    const begin = window.from * perTime;
+    let first = 0;
+    let shown = NONE;
+    // Neighbours that show the same span are one step.
+    for (let cell = 0; cell <= cells.width; cell += 1) {
+      let least = NONE;
+      if (cell < cells.width) {
+        const until = Math.min(level.length, Math.ceil(begin + (cell + 1) * perCell));
+        for (let bin = Math.max(0, Math.floor(begin + cell * perCell)); bin < until; bin += 1) {
+          const rank = level[bin] ?? NONE;
+          least = rank < least ? rank : least;
         }
       }
-      if (worst !== NONE) {
-        this.#show(worst, cell, cell, cells);
+      if (least !== shown || cell === cells.width) {
+        if (shown !== NONE) {
+          this.#show(spans[shown] ?? NONE, first, cell - 1, cells);
+        }
+        first = cell;
+        shown = least;
       }
     }
   }
