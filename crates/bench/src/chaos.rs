@@ -136,7 +136,8 @@ pub async fn play(binary: &Path, options: &ChaosOptions) -> Result<ChaosResult> 
     let tests = target::tests();
     history.write(HistoryLine::Begin { seed: options.seed, tests });
     let workers = match options.form {
-        ScheduleForm::Long(_) => "workers: {runs: 128, perHost: 512}",
+        // Late spans raise quiet periods to half of the timeout, 15 s: 50 runs a second then hold 750 slots, of two workers as well.
+        ScheduleForm::Long(_) => "workers: {runs: 512, perHost: 2048}",
         ScheduleForm::Short => "workers: {runs: 128, perHost: 512, lease: 3s, poll: 500ms}",
     };
     let world = Arc::new(
