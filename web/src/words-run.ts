@@ -129,7 +129,12 @@ export const runWords = {
   } satisfies Record<Schemas["ProcessQuiet"]["because"], string>,
   trigger: {
     title: "Trigger",
-    request: "Request, as the test has it",
+    request: "Request",
+    document: "Request, as the test has it",
+    fields: "Request headers and fields",
+    requestBody: "Request body",
+    moreFields: (number: number) => `${counted(number, "further field")} not recorded.`,
+    moreBytes: (number: number) => `${counted(number, "further byte")} not recorded.`,
     notFired: "not fired",
     external: "not fired: the trace is an external one",
     status: "status",

@@ -29,24 +29,53 @@ export function TriggerView({ answer }: { readonly answer: Exclude<Answer, "notF
   return (
     <div className={styles.view}>
       <Body title={labels.body} body={body} />
-      {headers.length === 0 ? null : (
-        <div>
-          <h3>{labels.headers}</h3>
-          <dl className={styles.headers}>
-            {headers.map(([name, value], at) => (
-              // biome-ignore lint/suspicious/noArrayIndexKey: a header may come several times; the list never changes
-              <div key={at}>
-                <dt>
-                  <Text value={name ?? ""} charsMax={80} />
-                </dt>
-                <dd>
-                  <Text value={value ?? ""} />
-                </dd>
-              </div>
-            ))}
-          </dl>
-        </div>
+      <Fields title={labels.headers} fields={headers} />
+    </div>
+  );
+}
+
+/** The request as it was fired, without credentials, and what of it was too long to be recorded. */
+export function RequestView({ request }: { readonly request: Schemas["RecordedRequest"] }) {
+  const labels = words.run.trigger;
+  const { method, target, fields, body } = request;
+  const isEmpty = "text" in body && body.text === "";
+  return (
+    <div className={styles.view}>
+      <div>
+        <h3>{labels.request}</h3>
+        <pre className={styles.body}>
+          <Text value={method === "" ? target : `${method} ${target}`} layout="block" />
+        </pre>
+      </div>
+      <Fields title={labels.fields} fields={fields} />
+      {request.moreFields === undefined ? null : (
+        <p className={styles.message}>{labels.moreFields(request.moreFields)}</p>
       )}
+      {isEmpty ? null : <Body title={labels.requestBody} body={body} />}
+      {request.moreBodyBytes === undefined ? null : (
+        <p className={styles.message}>{labels.moreBytes(request.moreBodyBytes)}</p>
+      )}
+    </div>
+  );
+}
+
+function Fields({ title, fields }: { readonly title: string; readonly fields: readonly string[][] }) {
+  return fields.length === 0 ? null : (
+    <div>
+      <h3>{title}</h3>
+      <dl className={styles.headers}>
+        {fields.map(([name, value], at) => (
+          // biome-ignore lint/suspicious/noArrayIndexKey: a name may come several times; the list never changes
+          <div key={at}>
+            <dt>
+              <Text value={name ?? ""} charsMax={80} />
+            </dt>
+            <dd>
+              <Text value={value ?? ""} />
+            </dd>
+          </div>
+        ))}
+      </dl>
     </div>
   );
 }
