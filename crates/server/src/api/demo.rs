@@ -4,7 +4,7 @@
 
 use std::net::SocketAddr;
 
-use axum::Json;
+use axum::{Json, http::StatusCode};
 use db::Precondition;
 use model::{DocumentKind, Fault, Faulty, Project, TestId};
 use serde::{Deserialize, Serialize};
@@ -130,7 +130,14 @@ async fn open(
 ) -> Result<Json<DemoState>, Problem> {
     let DemoStart { faults } = DemoStart::read(&body)?;
     let shop = heard.app.shop.offered().map_err(|error| refused(&error))?;
-    let open = heard.app.shop.open(&faults, &project).await.map_err(|error| refused(&error))?;
+    let open = heard.app.shop.open(&faults, &project).await.map_err(|error| {
+        // The names of the faults are in no schema.
+        let problem = refused(&error);
+        match error.fault {
+            Fault::Invalid => problem.with_status(StatusCode::UNPROCESSABLE_ENTITY),
+            _ => problem,
+        }
+    })?;
     store_test(&heard, &project, (shop, open.address)).await?;
     Ok(Json(state(&heard, &project).await?))
 }

@@ -101,6 +101,9 @@ pub(super) struct Word;
 /// The id of a run.
 pub(super) struct RunId;
 
+/// The id of a span.
+pub(super) struct SpanId;
+
 impl PartialSchema for Word {
     fn schema() -> RefOr<Schema> {
         word()
@@ -116,6 +119,15 @@ impl PartialSchema for RunId {
 }
 
 impl ToSchema for RunId {}
+
+impl PartialSchema for SpanId {
+    fn schema() -> RefOr<Schema> {
+        let pattern = Some("^(?!0{16})[0-9a-f]{16}$");
+        ObjectBuilder::new().schema_type(Type::String).pattern(pattern).build().into()
+    }
+}
+
+impl ToSchema for SpanId {}
 
 /// The schema of an idempotency key.
 pub(super) fn key() -> RefOr<Schema> {

@@ -169,7 +169,7 @@ struct SelectorQuery {
     params(
         ProjectQuery,
         ("run" = inline(openapi::RunId), Path, description = "The run."),
-        ("span" = String, Path, description = "The id of the span, in hexadecimal."),
+        ("span" = inline(openapi::SpanId), Path, description = "The id of the span, in hexadecimal."),
     ),
     responses((status = 200, description = "The spans with this id: one, almost always.", body = CopyList)),
 )]
