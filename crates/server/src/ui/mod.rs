@@ -22,7 +22,17 @@ use crate::{
 };
 
 /// The paths of all screens. The page itself reports a path below them that is none.
-const SCREENS: &[&str] = &["/", "/login", "/runs", "/r/{run}", "/start", "/suites", "/t/{test}"];
+const SCREENS: &[&str] = &[
+    "/",
+    "/login",
+    "/runs",
+    "/r/{run}",
+    "/r/{run}/trace",
+    "/start",
+    "/suites",
+    "/t/{test}",
+    "/trace",
+];
 
 /// The path of the files.
 const FILES: &str = "/assets/{file}";
