@@ -6,8 +6,9 @@
  */
 
 import { readFileSync } from "node:fs";
-import type { Browser, Route } from "playwright-core";
+import type { Browser, Page, Route } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { components } from "../src/api/schema.d.ts";
 import { axeViolations, LOOKS, launch, overflow, picture, URL_OF_SERVER, visit } from "./browser.ts";
 
 let browser: Browser;
@@ -35,9 +36,9 @@ function problem(status: number, code: string, title: string, detail: string) {
 function goldenRun(name: string): string {
   const file = new URL(`../../crates/report/tests/golden/${name}-v1.json`, import.meta.url);
   const { outcome } = JSON.parse(readFileSync(file, "utf8")) as {
-    outcome: { verdict: string; traceId: string };
+    outcome: components["schemas"]["Outcome"];
   };
-  return JSON.stringify({
+  const run: components["schemas"]["Run"] = {
     acceptedAt: "2026-11-15T02:00:00.000000000Z",
     id: RUN,
     outcome,
@@ -45,10 +46,24 @@ function goldenRun(name: string): string {
     state: "ended",
     stopAt: null,
     test: "cart",
+    trace: { state: "none" },
     traceId: outcome.traceId,
+    variableSets: [],
+    variables: {},
     verdict: outcome.verdict,
     version: 3,
-  });
+  };
+  return JSON.stringify(run);
+}
+
+/** Answers for a run with this body, and for its test: an outcome may have no request, and then the page shows that of the test. */
+async function answerRun(page: Page, body: string): Promise<void> {
+  const contentType = "application/json";
+  await page.route(`**/api/v1/runs/${RUN}?*`, (route) => route.fulfill({ contentType, body }));
+  const document = { type: "Test", spec: { id: "cart", trigger: { type: "http" } } };
+  await page.route("**/api/v1/tests/cart?*", (route) =>
+    route.fulfill({ contentType, body: JSON.stringify(document) }),
+  );
 }
 
 describe("failures", () => {
@@ -160,9 +175,7 @@ describe("outcomes of all kinds", () => {
     const { page } = visited;
     for (const name of NAMES) {
       await page.unrouteAll();
-      await page.route(`**/api/v1/runs/${RUN}?*`, (route) =>
-        route.fulfill({ contentType: "application/json", body: goldenRun(name) }),
-      );
+      await answerRun(page, goldenRun(name));
       await page.goto(`${URL_OF_SERVER}/r/${RUN}`);
       await page.locator("[data-sentence]").waitFor();
       const folded = page.locator('main button[aria-expanded="false"]');
@@ -188,9 +201,7 @@ describe("outcomes of all kinds", () => {
       "all is well",
       "<img src=x onerror=alert(1)><script>alert(2)</script>",
     );
-    await page.route(`**/api/v1/runs/${RUN}?*`, (route) =>
-      route.fulfill({ contentType: "application/json", body }),
-    );
+    await answerRun(page, body);
     await page.goto(`${URL_OF_SERVER}/r/${RUN}`);
     await page.locator("[data-sentence]").waitFor();
     const found = await page.evaluate(() => ({
