@@ -8,7 +8,7 @@ use axum::{
 };
 use db::{StoredToken, TokenKind};
 use model::{Fault, Project, Role, Timestamp, TokenId};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error};
 use utoipa::{
     IntoParams, ToSchema,
     openapi::{
@@ -80,9 +80,17 @@ pub(super) struct NewToken {
     #[schema(schema_with = projects)]
     projects: Option<Vec<Project>>,
     /// The days until it expires: 1 to 3660, 90 by default.
-    #[serde(default)]
+    #[serde(default, deserialize_with = "days")]
     #[schema(minimum = 1, maximum = 3660)]
     expires_in_days: Option<u16>,
+}
+
+/// Reads a number of days. To a JSON Schema, `30.0` is an integer as well.
+fn days<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u16>, D::Error> {
+    let Some(days) = Option::<f64>::deserialize(from)? else { return Ok(None) };
+    let is_whole = days.fract() == 0.0 && (0.0..=f64::from(u16::MAX)).contains(&days);
+    let expected = || D::Error::custom(format!("`{days}` is no number of days"));
+    is_whole.then_some(Some(days as u16)).ok_or_else(expected)
 }
 
 /// The schema of a list of projects.
