@@ -47,13 +47,10 @@ pub(crate) struct PackedTrace {
 impl Db {
     /// Returns the trace of a run: an OTLP `TracesData` message.
     pub async fn trace(&self, project: &Project, run: RunId) -> Result<Option<Vec<u8>>, DbError> {
-        let Some(packed) = self.trace_zstd(project, run).await? else { return Ok(None) };
+        let Some(zstd) = self.trace_zstd(project, run).await? else { return Ok(None) };
         let bytes_max = self.trace_bytes_max;
-        match aside(move || unpack(&packed, bytes_max)).await {
-            Ok(Some(otlp)) => Ok(Some(otlp)),
-            Ok(None) => Err(DbError::TraceTooLarge { run, bytes_max }),
-            Err(error) => Err(DbError::corrupt(format!("the trace of run `{run}`"), error)),
-        }
+        let otlp = decompress(zstd, bytes_max, || format!("the trace of run `{run}`")).await?;
+        otlp.ok_or(DbError::TraceTooLarge { run, bytes_max }).map(Some)
     }
 
     /// Returns the trace of a run as it is stored: an OTLP `TracesData` message, compressed with zstd.
@@ -105,13 +102,9 @@ impl Db {
     /// Decompresses the stored columns of a run.
     pub async fn unpack_columns(&self, run: RunId, zstd: Vec<u8>) -> Result<Vec<u8>, DbError> {
         let bytes_max = self.columns_bytes_max();
-        match aside(move || unpack(&zstd, bytes_max)).await {
-            Ok(Some(columns)) => Ok(columns),
-            Ok(None) => Err(DbError::ColumnsTooLarge { run, bytes_max }),
-            Err(error) => {
-                Err(DbError::corrupt(format!("the columns of the trace of run `{run}`"), error))
-            }
-        }
+        let what = || format!("the columns of the trace of run `{run}`");
+        let columns = decompress(zstd, bytes_max, what).await?;
+        columns.ok_or(DbError::ColumnsTooLarge { run, bytes_max })
     }
 
     /// Stores the columns of a trace that has none, and returns them compressed. Does nothing if the trace has columns by now, or is
@@ -160,6 +153,16 @@ impl Db {
     fn columns_bytes_max(&self) -> usize {
         self.trace_bytes_max.saturating_mul(COLUMNS_FACTOR_MAX)
     }
+}
+
+/// Decompresses what is stored; none if it exceeds the bound.
+async fn decompress(
+    zstd: Vec<u8>,
+    bytes_max: usize,
+    what: impl FnOnce() -> String,
+) -> Result<Option<Vec<u8>>, DbError> {
+    let unpacked = aside(move || unpack(&zstd, bytes_max)).await;
+    unpacked.map_err(|error| DbError::corrupt(what(), error))
 }
 
 async fn compress(run: RunId, bytes: Bytes) -> Result<Vec<u8>, DbError> {
