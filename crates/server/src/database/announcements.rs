@@ -3,11 +3,14 @@
 //! A worker announces the trace to all servers before it records its attempt, which is what users see. A server that starts later
 //! reads the recorded attempts before it accepts spans. One that did neither is counted as a server that does not share its spans.
 
-use std::{collections::HashSet, time::Duration};
+use std::{
+    collections::{HashMap, HashSet},
+    time::Duration,
+};
 
 use db::AwaitedTrace;
 use model::{BusSlot, Project};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::identity::hex;
 use crate::span_bus::SpanBus;
@@ -109,13 +112,19 @@ fn confirmed(
     of: &HashSet<ProcessId>,
     is_such: impl Fn(&InterestAnswer) -> bool,
 ) -> HashSet<ProcessId> {
-    let answers: HashSet<String> = answers
-        .iter()
-        .filter_map(|answer| serde_json::from_slice::<InterestAnswer>(answer).ok())
-        .filter(is_such)
-        .map(|answer| answer.process)
-        .collect();
-    of.iter().filter(|process| answers.contains(&hex(*process))).copied().collect()
+    let answers = by_process(answers, of, |answer: &InterestAnswer| &answer.process);
+    answers.into_iter().filter(|(_, answer)| is_such(answer)).map(|(process, _)| process).collect()
+}
+
+/// Returns the answers of these servers, without those that cannot be read. `process` returns the name of the server that answers.
+pub(super) fn by_process<A: DeserializeOwned>(
+    answers: &[Vec<u8>],
+    of: &HashSet<ProcessId>,
+    process: impl Fn(&A) -> &str,
+) -> HashMap<ProcessId, A> {
+    let by_name: HashMap<String, ProcessId> = of.iter().map(|it| (hex(it), *it)).collect();
+    let answers = answers.iter().filter_map(|answer| serde_json::from_slice(answer).ok());
+    answers.filter_map(|answer| Some((*by_name.get(process(&answer))?, answer))).collect()
 }
 
 #[cfg(test)]

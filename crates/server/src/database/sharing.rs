@@ -10,7 +10,7 @@ use db::AwaitedTrace;
 use serde::{Deserialize, Serialize};
 
 use super::{
-    announcements::{PeerMessage, ProcessId, TraceMessage},
+    announcements::{PeerMessage, ProcessId, TraceMessage, by_process},
     identity::hex,
 };
 use crate::span_bus::SpanBus;
@@ -60,15 +60,12 @@ pub(super) async fn request(
 
 /// Returns the answers of these servers.
 fn read(answers: &[Vec<u8>], of: &HashSet<ProcessId>) -> HashMap<ProcessId, SharedTrace> {
-    let by_name: HashMap<String, ProcessId> =
-        of.iter().map(|process| (hex(process), *process)).collect();
-    let answers = answers.iter().filter_map(|answer| serde_json::from_slice(answer).ok());
-    answers
-        .filter_map(|SharingMessage { process, bus, shared_ms }| {
-            let shared_for = Duration::from_millis(shared_ms);
-            Some((*by_name.get(&process)?, SharedTrace { bus, shared_for }))
-        })
-        .collect()
+    let answers = by_process(answers, of, |answer: &SharingMessage| &answer.process);
+    let shared = |SharingMessage { bus, shared_ms, .. }| SharedTrace {
+        bus,
+        shared_for: Duration::from_millis(shared_ms),
+    };
+    answers.into_iter().map(|(process, answer)| (process, shared(answer))).collect()
 }
 
 #[cfg(test)]
