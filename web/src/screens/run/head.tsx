@@ -1,3 +1,4 @@
+import { Link } from "@tanstack/react-router";
 import type { ReactNode } from "react";
 import type { Schemas } from "../../api/client.ts";
 import { Moment } from "../../kit/moment.tsx";
@@ -7,8 +8,6 @@ import { Mark } from "../../verdict/mark.tsx";
 import type { SentencePart } from "../../verdict/sentence.ts";
 import type { RunMark } from "../../verdict/trend.ts";
 import { words } from "../../words.ts";
-import { useProject } from "../search.ts";
-import { traceAddress } from "./addresses.ts";
 import styles from "./head.module.css";
 
 /** The verdict and the one sentence. */
@@ -77,7 +76,6 @@ export function Facts({ run }: { readonly run: Schemas["Run"] }) {
 }
 
 function TraceFact({ run }: { readonly run: Schemas["Run"] }) {
-  const project = useProject();
   const labels = words.run.facts;
   const { state, spans, bytes } = run.trace;
   if (state === "expired") {
@@ -88,7 +86,9 @@ function TraceFact({ run }: { readonly run: Schemas["Run"] }) {
   }
   return (
     <>
-      <a href={traceAddress(project, run.id)}>{labels.open}</a>{" "}
+      <Link to="/r/$run/trace" params={{ run: run.id }}>
+        {labels.open}
+      </Link>{" "}
       {labels.size(spans ?? 0, Math.ceil((bytes ?? 0) / 1024))}
     </>
   );

@@ -13,14 +13,14 @@ import { differences } from "../../verdict/difference.ts";
 import { VerdictWord } from "../../verdict/mark.tsx";
 import { type GreenRun, runMarkdown } from "../../verdict/markdown.ts";
 import { type SentencePart, sentence } from "../../verdict/sentence.ts";
-import { SpanAddress } from "../../verdict/span-link.tsx";
+import { SpanAnchor } from "../../verdict/span-link.tsx";
 import { markOf } from "../../verdict/trend.ts";
 import { words } from "../../words.ts";
 import { runCommand } from "../command.ts";
 import { useProject } from "../search.ts";
 import { NextStep } from "../start/next-step.tsx";
 import { RunButton } from "../test/run-button.tsx";
-import { runAddress, traceAddress } from "./addresses.ts";
+import { runAddress } from "./addresses.ts";
 import { useGreen } from "./green.tsx";
 import { Banner, Facts } from "./head.tsx";
 import { LiveEvents } from "./live.tsx";
@@ -71,9 +71,12 @@ export default function RunScreen() {
 }
 
 function RunView({ run, live }: { readonly run: Schemas["Run"]; readonly live: Live }) {
-  const project = useProject();
   const { outcome } = run;
-  const ofSpan = (span: string) => traceAddress(project, run.id, span);
+  const ofSpan = (span: string, className: string | undefined) => (
+    <Link to="/r/$run/trace" params={{ run: run.id }} search={{ span }} className={className}>
+      {span}
+    </Link>
+  );
   if (!outcome) {
     return (
       <>
@@ -88,9 +91,9 @@ function RunView({ run, live }: { readonly run: Schemas["Run"]; readonly live: L
       <Banner mark={outcome.verdict} parts={sentence(outcome)} />
       <NextStep run={run} />
       <Facts run={run} />
-      <SpanAddress value={run.trace.state === "stored" ? ofSpan : null}>
+      <SpanAnchor value={run.trace.state === "stored" ? ofSpan : null}>
         <OutcomeView run={run} outcome={outcome} />
-      </SpanAddress>
+      </SpanAnchor>
     </>
   );
 }
