@@ -11,6 +11,7 @@ import type { AddressInfo } from "node:net";
 import { extname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { type Browser, chromium, type Page, type Route } from "playwright-core";
+import type { components } from "../src/api/schema.d.ts";
 import { CHROMIUM } from "./browser.ts";
 
 const DIST = fileURLToPath(new URL("../dist", import.meta.url));
@@ -67,12 +68,19 @@ export function launchAlone(args: readonly string[] = []): Promise<Browser> {
   return chromium.launch({ executablePath: CHROMIUM, args: ["--no-sandbox", ...args] });
 }
 
+interface ProblemAnswer {
+  readonly status: 422;
+  readonly body: components["schemas"]["Problem"];
+}
+
 export interface RunAnswers {
   readonly run: unknown;
   readonly columns: ArrayBuffer;
-  /** The details of a span, by its id. */
-  readonly span?: (id: string) => unknown;
-  readonly select?: (selector: string) => { readonly status: number; readonly body: unknown };
+  /** The spans with an id. */
+  readonly span?: (id: string) => components["schemas"]["SpanCopies"];
+  readonly select?: (
+    selector: string,
+  ) => { readonly status: 200; readonly body: components["schemas"]["SelectedSpans"] } | ProblemAnswer;
 }
 
 /** Gives the answers of the API for one run, whatever its id. */

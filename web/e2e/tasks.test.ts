@@ -2,6 +2,7 @@
 
 import type { Browser, Page } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import type { components } from "../src/api/schema.d.ts";
 import { deleteSlowCopy, get, newestRun, post, slowCopy } from "./api.ts";
 import { launch, open, picture, settled, URL_OF_SERVER, visit } from "./browser.ts";
 
@@ -76,6 +77,42 @@ it("a run is copied as Markdown with its sentence, its false statements and what
     const [first] = evidence?.comparisons ?? [];
     expect(copied).toContain(first?.subject ?? statement.spans[0]?.spanId ?? "");
   }
+  await visited.context.close();
+});
+
+it("a span that decided leads to its attributes in the trace, and a selector to the spans that it selects", async () => {
+  const { run, outcome } = await failedRun();
+  const { claims, specs } = outcome.judgement;
+  const wrong = [...specs.flatMap((it) => it.assertions), ...claims].filter((it) => it.verdict === "failed");
+  const [id] = wrong.flatMap((it) => it.evidence?.deciding ?? []);
+  if (id === undefined) {
+    throw new Error("the newest run that failed has no statement that a span decides");
+  }
+  type Copies = components["schemas"]["SpanCopies"];
+  const copies = await get<Copies>(`/api/v1/runs/${run.id}/trace/spans/${id}`);
+  const [span] = copies.spans;
+  const texts = span?.attributes.filter((it) => it.type === "string") ?? [];
+  expect(texts.length).toBeGreaterThan(0);
+  const visited = await visit(browser, { expected: [422] });
+  const { page } = visited;
+  await open(visited, `/r/${run.id}`);
+  await page.getByRole("article").first().getByRole("link", { name: id }).first().click();
+  await page.waitForURL(new RegExp(`/r/${run.id}/trace\\?.*span=${id}`));
+  const panel = page.getByRole("complementary", { name: "Details of the selected span" });
+  await panel.getByRole("heading", { name: "Resource" }).waitFor();
+  const shown = await panel.innerText();
+  for (const { key, value } of texts) {
+    expect(shown).toContain(key);
+    expect(shown).toContain(String(value));
+  }
+  await page.keyboard.press("/");
+  await page.keyboard.type(`span[name="${span?.name}"]`);
+  const selected = `/api/v1/runs/${run.id}/trace/select?q=${encodeURIComponent(`span[name="${span?.name}"]`)}`;
+  const { total } = await get<components["schemas"]["SelectedSpans"]>(selected);
+  await page.getByText(`${total} of `).waitFor();
+  await page.getByLabel("Search in this trace").fill("span[name=");
+  expect(await page.getByRole("alert").innerText()).toContain("expected a value, found the end");
+  expect(visited.complaints).toEqual([]);
   await visited.context.close();
 });
 

@@ -72,8 +72,8 @@ function shopRun(): RunAnswers {
     },
     columns: fileOf(columns),
     span: (id) => {
-      const found = spans.find((it) => it.id === id);
-      return found === undefined ? {} : detailsOf(found);
+      const found = spans.filter((it) => it.id === id);
+      return { spans: found.map(detailsOf), total: found.length };
     },
     select: (selector) =>
       selector.includes("orders")
@@ -86,12 +86,12 @@ function shopRun(): RunAnswers {
             },
           }
         : {
-            status: 400,
+            status: 422,
             body: {
               type: "about:blank",
-              status: 400,
-              code: "invalid-request",
-              title: "Bad Request",
+              status: 422,
+              code: "invalid-document",
+              title: "Unprocessable Entity",
               detail: "1:6: unknown attribute `servce`; did you mean `service`?",
             },
           },
@@ -131,7 +131,7 @@ async function problems(page: Page, visited: Visit): Promise<string[]> {
 
 describe.each(LOOKS)("at $width px, $scheme", ({ width, scheme }) => {
   it("every view of the trace of a run shows its data, keeps the policy, and is accessible", async () => {
-    const visited = await visit(browser, { width, scheme, hasSession: false, expected: [400] });
+    const visited = await visit(browser, { width, scheme, hasSession: false, expected: [422] });
     const { page } = visited;
     const wrong: string[] = [];
     const look = async (name: string) => {

@@ -77,6 +77,7 @@ export const traceWords = {
     links: "Links",
     resource: "Resource",
     none: "none",
+    invalid: "(invalid)",
     more: (number: number) => `Show ${number.toLocaleString("en")} more`,
     raw: "Copy as JSON",
     behindStart: (text: string) => `${text} behind the start of the span`,

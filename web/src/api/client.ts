@@ -135,6 +135,28 @@ export function listSuites(
   );
 }
 
+/** The spans of the trace of a run that have this id: one, unless a system sent several different ones. */
+export function readTraceSpans(
+  project: string,
+  run: string,
+  span: string,
+  signal?: AbortSignal,
+): Promise<Schemas["SpanCopies"]> {
+  const params = { path: { run, span }, query: { project } };
+  return data(api.GET("/api/v1/runs/{run}/trace/spans/{span}", { params, ...given(signal) }));
+}
+
+/** Evaluates a selector on the trace of a run. */
+export function selectTraceSpans(
+  project: string,
+  run: string,
+  selector: string,
+  signal?: AbortSignal,
+): Promise<Schemas["SelectedSpans"]> {
+  const params = { path: { run }, query: { project, q: selector } };
+  return data(api.GET("/api/v1/runs/{run}/trace/select", { params, ...given(signal) }));
+}
+
 export function readDemo(project: string, signal?: AbortSignal): Promise<Schemas["Demo"]> {
   return data(api.GET("/api/v1/demo", { params: { query: { project } }, ...given(signal) }));
 }

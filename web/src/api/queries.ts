@@ -122,19 +122,3 @@ export const traceQuery = (project: string, run: string) =>
     staleTime: Number.POSITIVE_INFINITY,
     structuralSharing: false,
   });
-
-export const spanQuery = (project: string, run: string, span: string) =>
-  queryOptions({
-    queryKey: ["span", project, run, span],
-    queryFn: ({ signal }) => trace.readTraceSpan(project, run, span, signal),
-    gcTime: 60_000,
-    staleTime: Number.POSITIVE_INFINITY,
-  });
-
-export const selectQuery = (project: string, run: string, selector: string) =>
-  queryOptions({
-    queryKey: ["select", project, run, selector],
-    queryFn: ({ signal }) => trace.selectTraceSpans(project, run, selector, signal),
-    gcTime: 60_000,
-    staleTime: Number.POSITIVE_INFINITY,
-  });

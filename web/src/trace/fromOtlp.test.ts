@@ -224,8 +224,10 @@ it("the details of a span have their types, and bounded depth", () => {
   const values = Object.fromEntries(details.attributes.map((it) => [it.key, it.value]));
   expect(values).toMatchObject({ n: 42, big: "9007199254740993", list: [true], map: { k: 1.5 } });
   expect(JSON.stringify(values.deep)).toContain("…");
-  expect(details.events).toEqual([{ name: "e", time: "5", attributes: [{ key: "x", value: "y" }] }]);
-  expect(details.resource[0]).toEqual({ key: "service.name", value: "shop" });
+  expect(details.events).toEqual([
+    { name: "e", time: "5", attributes: [{ key: "x", type: "string", value: "y" }] },
+  ]);
+  expect(details.resource[0]).toEqual({ key: "service.name", type: "string", value: "shop" });
   expect(attributeOf(raw, "service.name")).toBe("shop");
   expect(attributeOf(raw, "none")).toBeUndefined();
 });

@@ -1,6 +1,6 @@
 /** OTLP as JSON, as far as the page reads it: untrusted, so that every field may be missing or of another type. */
 
-import type { NamedValue, SpanDetails, SpanEvent, SpanLink } from "../api/trace.ts";
+import type { SpanAttribute, SpanDetails } from "./source.ts";
 
 /** A larger file is refused: the text and what it parses to are in memory at once. */
 export const FILE_BYTES_MAX = 64 * 1024 * 1024;
@@ -187,7 +187,7 @@ export function linkCount({ json }: RawSpan): number {
   return listOf(json, "links").length;
 }
 
-export function attributesOf({ json }: RawSpan): NamedValue[] {
+export function attributesOf({ json }: RawSpan): SpanAttribute[] {
   return namedValues(json.attributes);
 }
 
@@ -207,43 +207,60 @@ export function detailsOf(span: RawSpan): SpanDetails {
   const { json, resource, scope } = span;
   const status = isObject(json.status) ? json.status : null;
   return {
+    id: span.id,
     name: nameOfSpan(span),
-    kind: kindOf(span),
+    kind: KINDS[kindOf(span)] ?? "unspecified",
     service: resource.service === "" ? null : resource.service,
     status: {
       code: ["unset", "ok", "error"][statusOf(span)] ?? "unset",
-      message: textOf(status, "message"),
+      message: textOf(status, "message") ?? "",
     },
     start: String(span.start),
     end: String(span.end),
     parentSpanId: span.parent === "" ? null : span.parent,
     attributes: attributesOf(span),
-    events: listOf(json, "events").map((it): SpanEvent => {
+    events: listOf(json, "events").map((it) => {
       const time = isObject(it) ? nanosOf(it.timeUnixNano ?? it.time_unix_nano) : 0n;
       return { name: textOf(it, "name") ?? "", time: String(time), attributes: attributesIn(it) };
     }),
-    links: listOf(json, "links").map((it): SpanLink => {
+    links: listOf(json, "links").map((it) => {
       return {
-        traceId: textOf(it, "traceId") ?? textOf(it, "trace_id") ?? "",
-        spanId: textOf(it, "spanId") ?? textOf(it, "span_id") ?? "",
+        traceId: textOf(it, "traceId") ?? textOf(it, "trace_id"),
+        spanId: textOf(it, "spanId") ?? textOf(it, "span_id"),
         attributes: attributesIn(it),
       };
     }),
     resource: namedValues(resource.attributes),
-    scope: scope === null ? null : { name: textOf(scope, "name"), version: textOf(scope, "version") },
+    scope: { name: textOf(scope, "name") ?? "", version: textOf(scope, "version") ?? "" },
   };
 }
 
-function attributesIn(value: unknown): NamedValue[] {
+function attributesIn(value: unknown): SpanAttribute[] {
   return namedValues(isObject(value) ? value.attributes : undefined);
 }
 
-function namedValues(attributes: unknown): NamedValue[] {
+function namedValues(attributes: unknown): SpanAttribute[] {
   return (Array.isArray(attributes) ? attributes : []).flatMap((it: unknown) =>
     isObject(it) && typeof it.key === "string"
-      ? [{ key: it.key, value: anyValue(it.value, VALUE_DEPTH_MAX) }]
+      ? [{ key: it.key, type: typeOf(it.value), value: anyValue(it.value, VALUE_DEPTH_MAX) }]
       : [],
   );
+}
+
+const TYPES: Readonly<Record<string, string>> = {
+  stringValue: "string",
+  boolValue: "bool",
+  intValue: "int",
+  doubleValue: "double",
+  bytesValue: "bytes",
+  arrayValue: "array",
+  kvlistValue: "map",
+};
+
+/** The type of an `AnyValue`, in the words of the server. */
+function typeOf(value: unknown): string {
+  const [field] = isObject(value) ? Object.keys(value) : [];
+  return (field === undefined ? undefined : TYPES[field]) ?? "empty";
 }
 
 /** The value within an `AnyValue`. */

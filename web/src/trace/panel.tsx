@@ -1,8 +1,8 @@
 import { useQuery } from "@tanstack/react-query";
 import { X } from "lucide-react";
 import { type ReactNode, useState } from "react";
+import type { Schemas } from "../api/client.ts";
 import { asFailure } from "../api/problem.ts";
-import type { NamedValue, SpanDetails, SpanEvent } from "../api/trace.ts";
 import { Button } from "../kit/button.tsx";
 import { CopyButton } from "../kit/copy.tsx";
 import { Failed, Loading } from "../kit/states.tsx";
@@ -11,12 +11,12 @@ import { duration } from "../kit/time.ts";
 import { words } from "../words.ts";
 import { signedDuration } from "./clock.ts";
 import { hexId, NONE, nameOf, serviceOf } from "./columns.ts";
-import { typeWord, valueText } from "./details.ts";
+import { valueText } from "./details.ts";
 import { isGroup, spanOfRow } from "./layout.ts";
 import { marksText } from "./mirror.tsx";
 import type { TraceModel } from "./model.ts";
 import styles from "./panel.module.css";
-import type { SpanSource } from "./source.ts";
+import type { SpanAttribute, SpanDetails, SpanSource } from "./source.ts";
 
 /** The entries of a list before the reader wants more. */
 const STEP = 100;
@@ -167,7 +167,7 @@ function Sections({ details }: { readonly details: SpanDetails }) {
   const { status, scope } = details;
   return (
     <>
-      {status?.message ? (
+      {status.message ? (
         <p className={styles.status}>
           <Text value={status.message} layout="block" charsMax={VALUE_CHARS_MAX} />
         </p>
@@ -191,7 +191,7 @@ function Sections({ details }: { readonly details: SpanDetails }) {
               <div key={at} className={styles.entry}>
                 <p className={styles.entryHead}>
                   <code>
-                    <Label value={`${link.traceId} ${link.spanId}`} />
+                    <Label value={`${link.traceId ?? labels.invalid} ${link.spanId ?? labels.invalid}`} />
                   </code>
                 </p>
                 <Values values={link.attributes} />
@@ -203,7 +203,7 @@ function Sections({ details }: { readonly details: SpanDetails }) {
       <Section title={labels.resource} count={details.resource.length}>
         <Values values={details.resource} />
       </Section>
-      {scope?.name ? (
+      {scope.name ? (
         <dl className={styles.facts}>
           <Fact name={labels.scope}>
             <Label value={[scope.name, scope.version].filter((it) => it).join(" ")} />
@@ -217,7 +217,7 @@ function Sections({ details }: { readonly details: SpanDetails }) {
   );
 }
 
-function EventRow({ event, start }: { readonly event: SpanEvent; readonly start: string }) {
+function EventRow({ event, start }: { readonly event: Schemas["SpanEvent"]; readonly start: string }) {
   const nanos = nanosBetween(start, event.time);
   return (
     <div className={styles.entry}>
@@ -261,7 +261,7 @@ function Section({
   );
 }
 
-function Values({ values }: { readonly values: readonly NamedValue[] }) {
+function Values({ values }: { readonly values: readonly SpanAttribute[] }) {
   return values.length === 0 ? null : (
     <dl className={styles.values}>
       <Stepped all={values} row={(it, at) => <Value key={at} named={it} />} />
@@ -269,13 +269,12 @@ function Values({ values }: { readonly values: readonly NamedValue[] }) {
   );
 }
 
-function Value({ named: { key, value } }: { readonly named: NamedValue }) {
-  const type = typeWord(value);
+function Value({ named: { key, type, value } }: { readonly named: SpanAttribute }) {
   return (
     <div>
       <dt>
         <Text value={key} charsMax={200} />
-        {type === null ? null : <span className={styles.type}>{type}</span>}
+        {type === "string" ? null : <span className={styles.type}>{type}</span>}
       </dt>
       <dd>
         <Text value={valueText(value)} layout="block" charsMax={VALUE_CHARS_MAX} />

@@ -1,16 +1,16 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
 import { useCallback, useMemo } from "react";
+import { readTraceSpans, selectTraceSpans } from "../../api/client.ts";
 import { runQuery, traceQuery } from "../../api/queries.ts";
-import { readTraceSpan, selectTraceSpans } from "../../api/trace.ts";
 import { Loaded } from "../../kit/loaded.tsx";
 import { visible } from "../../kit/marks.ts";
 import { Page } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { Label, Prose } from "../../kit/text.tsx";
-import { ColumnsError, hexId, readColumns } from "../../trace/columns.ts";
+import { type Columns, ColumnsError, hexId, nameOf, readColumns } from "../../trace/columns.ts";
 import { type Deciding, TraceModel } from "../../trace/model.ts";
-import type { SpanSource } from "../../trace/source.ts";
+import type { SpanDetails, SpanSource } from "../../trace/source.ts";
 import type { TraceSearch } from "../../trace/trace-search.ts";
 import { TraceView } from "../../trace/view.tsx";
 import { decidingSpans } from "../../verdict/deciding.ts";
@@ -79,8 +79,11 @@ function OpenTrace({ buffer, project, run, outcome }: Props) {
   const source = useMemo(
     (): SpanSource => ({
       key: [project, run],
-      details: (span, signal) =>
-        readTraceSpan(project, run, model instanceof TraceModel ? hexId(model.columns, span) : "", signal),
+      details: async (span, signal) => {
+        const { columns } = model as TraceModel;
+        const copies = await readTraceSpans(project, run, hexId(columns, span), signal);
+        return copyOf(copies.spans, columns, span);
+      },
       select: (selector, signal) => selectTraceSpans(project, run, selector, signal),
       attribute: null,
     }),
@@ -112,6 +115,17 @@ function OpenTrace({ buffer, project, run, outcome }: Props) {
       onSearch={onSearch}
     />
   );
+}
+
+/** Of several spans with one id that which is in this row. */
+function copyOf(copies: readonly SpanDetails[], columns: Columns, span: number): SpanDetails {
+  const start = String(columns.startNs + BigInt(columns.start[span] ?? 0));
+  const inRow = copies.find((it) => it.start === start && it.name === nameOf(columns, span));
+  const found = inRow ?? copies[0];
+  if (found === undefined) {
+    throw new ColumnsError(words.trace.unreadable);
+  }
+  return found;
 }
 
 function modelOf(buffer: ArrayBuffer): TraceModel | ColumnsError {
