@@ -70,7 +70,7 @@ function shopRun(): RunAnswers {
       verdict: "failed",
       version: 7,
     },
-    columns: fileOf(columns),
+    columns: Buffer.from(fileOf(columns)),
     span: (id) => {
       const found = spans.filter((it) => it.id === id);
       return { spans: found.map(detailsOf), total: found.length };
@@ -166,13 +166,32 @@ describe.each(LOOKS)("at $width px, $scheme", ({ width, scheme }) => {
     await look("file");
     await dropFile(page, "hostile.json", hostileOtlp());
     await look("hostile");
-    await openRun(visited, { ...shopRun(), columns: largeColumns(20_000) }, "?focus=all");
+    await openRun(visited, { ...shopRun(), columns: Buffer.from(largeColumns(20_000)) }, "?focus=all");
     await look("large");
-    await openRun(visited, { ...shopRun(), columns: largeColumns(20_000) }, "?view=flame&focus=all");
+    await openRun(
+      visited,
+      { ...shopRun(), columns: Buffer.from(largeColumns(20_000)) },
+      "?view=flame&focus=all",
+    );
     await look("large-flame");
     await visited.context.close();
     expect(wrong).toEqual([]);
   });
+});
+
+it("where the system forces colours, the canvas keeps those of the services", async () => {
+  const visited = await visit(browser, { hasSession: false, isPlain: true });
+  await openRun(visited, shopRun(), "?focus=all");
+  await visited.page.waitForTimeout(300);
+  await picture(visited.page, "trace-forced");
+  const colours = await visited.page.locator("[data-stage]").evaluate((it) => {
+    const canvas = it as HTMLCanvasElement;
+    const pixels = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data;
+    return new Set(pixels === undefined ? [] : new Uint32Array(pixels.buffer)).size;
+  });
+  expect(colours).toBeGreaterThan(20);
+  expect(visited.complaints).toEqual([]);
+  await visited.context.close();
 });
 
 describe("by keyboard", () => {

@@ -45,6 +45,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   tools [NAME…]                     build the cargo tools that the others use, and print where they are
   bench NAME                        measure, in release mode, with the services that it needs up: decode, lang,
                                     layout, server, stores (--short), telemetry (--short, --only GROUP, --faults), thread
+  bench trace-view                  frames and first waterfall of the page's trace view in a real browser, up to a million spans
   bench replicas [--only GROUP]     servers over NATS beside bare engines and one server: fire, verdict, workers, one, door, units;
                                     --short does less, --page writes the figures of `units` into docs/scale.md
   prove lang [--short]              the long form of the language's proofs by chance, in release mode
@@ -113,6 +114,7 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["accept"] => accept::run(machine),
         ["advisories"] => ci::advisories(machine),
         ["tools", names @ ..] => tools::run(machine, names),
+        ["bench", "trace-view"] => web::bench(machine),
         ["bench", name, rest @ ..] => bench::run(machine, name, rest),
         ["prove", rest @ ..] => bench::prove(machine, rest),
         ["chaos", rest @ ..] => bench::run(machine, "chaos", rest),

@@ -17,7 +17,7 @@ use anyhow::{Context, Result, bail};
 use crate::{
     cache,
     machine::{Machine, fingerprint},
-    spawn,
+    packages, spawn,
 };
 
 /// The scripts that check the source of the page, in the order in which a failure costs least.
@@ -46,6 +46,13 @@ pub(crate) fn run(machine: &Machine, words: &[&str]) -> Result<()> {
             .with_context(|| format!("repeat it in `web/` with `npm run {script}`"))?;
     }
     place(&web.join("dist"), &machine.root.join("crates/web/dist"))
+}
+
+/// `cargo xtask bench trace-view`: what the built page costs in a real browser.
+pub(crate) fn bench(machine: &Machine) -> Result<()> {
+    run(machine, &["build"])?;
+    packages::browser(machine)?;
+    spawn::run(npm(machine, &machine.root.join("web"))?.args(["run", "--silent", "scale"]))
 }
 
 /// Installs the packages of the lockfile, unless that was done for this lockfile. Packages run no scripts.
