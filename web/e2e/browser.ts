@@ -57,14 +57,17 @@ interface Options {
   readonly width?: Width;
   readonly scheme?: Scheme;
   readonly hasSession?: boolean;
+  /** The reader's system forces few colours, and wants no motion. */
+  readonly isPlain?: boolean;
   /** Statuses that are part of the case, so that the browser's own line about them is no complaint. */
   readonly expected?: readonly number[];
 }
 
 export async function visit(browser: Browser, options: Options = {}): Promise<Visit> {
-  const { width = 1440, scheme = "light", hasSession = true, expected = [] } = options;
+  const { width = 1440, scheme = "light", hasSession = true, isPlain = false, expected = [] } = options;
   const context = await browser.newContext({
     colorScheme: scheme,
+    ...(isPlain && { forcedColors: "active", reducedMotion: "reduce" }),
     hasTouch: width === 390,
     permissions: ["clipboard-read", "clipboard-write"],
     viewport: { width, height: width === 390 ? 844 : 900 },
@@ -131,6 +134,16 @@ export async function axeViolations(page: Page): Promise<string[]> {
       it.nodes.map((node) => `${it.id}: ${node.html.slice(0, 200)} ${node.failureSummary ?? ""}`),
     );
   });
+}
+
+/** The names of what moves. */
+export async function movements(page: Page): Promise<string[]> {
+  return page.evaluate(() =>
+    document
+      .getAnimations()
+      .filter((it) => it.playState === "running")
+      .map((it) => (it instanceof CSSAnimation ? it.animationName : it.id || it.constructor.name)),
+  );
 }
 
 /** Elements that are wider than the page, which then scrolls sideways. */

@@ -3,7 +3,17 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { get, newestRun } from "./api.ts";
-import { axeViolations, LOOKS, launch, open, overflow, picture, URL_OF_SERVER, visit } from "./browser.ts";
+import {
+  axeViolations,
+  LOOKS,
+  launch,
+  movements,
+  open,
+  overflow,
+  picture,
+  URL_OF_SERVER,
+  visit,
+} from "./browser.ts";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -80,6 +90,20 @@ describe.each(LOOKS)("at $width px, $scheme", ({ width, scheme }) => {
     await visited.context.close();
     expect(wrong).toEqual([]);
   });
+});
+
+it("where the system forces colours and wants no motion, every screen is accessible and nothing moves", async () => {
+  const wrong: string[] = [];
+  const visited = await visit(browser, { isPlain: true, expected: [404] });
+  for (const [name, path] of await screens()) {
+    await open(visited, path);
+    wrong.push(...(await axeViolations(visited.page)).map((it) => `${name}: ${it}`));
+    wrong.push(...(await movements(visited.page)).map((it) => `${name}: ${it} moves`));
+    await picture(visited.page, `${name}-forced`);
+    wrong.push(...visited.complaints.splice(0).map((it) => `${name}: ${it}`));
+  }
+  await visited.context.close();
+  expect(wrong).toEqual([]);
 });
 
 describe("a theme that the reader chose", () => {

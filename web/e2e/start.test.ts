@@ -18,6 +18,7 @@ import {
   URL_OF_SERVER,
   visit,
 } from "./browser.ts";
+import { tabTo } from "./keyboard.ts";
 
 /** An action is a click, or by keyboard one Enter on what the focus is on. */
 const ACTIONS_MAX = 4;
@@ -98,7 +99,7 @@ it("by keyboard alone: green", async () => {
   await open(visited, "/?project=keyboard");
   let actions = 0;
   const act = async (name: string) => {
-    await tabTo(page, name);
+    await tabTo(page, { text: name });
     actions += 1;
     await page.keyboard.press("Enter");
   };
@@ -120,28 +121,6 @@ it("by keyboard alone: green", async () => {
   expect(visited.complaints).toEqual([]);
   await visited.context.close();
 });
-
-/** Presses Tab until an element with this text has the focus; each one on the way has to show it. */
-async function tabTo(page: Page, name: string): Promise<void> {
-  for (let step = 0; step < 80; step += 1) {
-    await page.keyboard.press("Tab");
-    const at = await page.evaluate(() => {
-      const element = document.activeElement;
-      const style =
-        element === null ? null : getComputedStyle(element.closest("span:has(> input)") ?? element);
-      return {
-        text: (element as HTMLElement | null)?.innerText?.trim() ?? "",
-        isBody: element === document.body,
-        isVisible: style !== null && style.outlineStyle !== "none" && style.outlineWidth !== "0px",
-      };
-    });
-    expect(at.isBody || at.isVisible, `focus on ${at.text}`).toBe(true);
-    if (at.text === name) {
-      return;
-    }
-  }
-  throw new Error(`80 steps of Tab do not reach ${name}`);
-}
 
 it.each(LOOKS)(
   "the own system at $width px, $scheme: a light, and a test from a curl command",

@@ -1,10 +1,11 @@
 /** What a person does: find out why, filter, run, stop, and everything by keyboard. */
 
-import type { Browser, Page } from "playwright-core";
+import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { components } from "../src/api/schema.d.ts";
 import { deleteSlowCopy, get, newestRun, post, slowCopy } from "./api.ts";
 import { launch, open, picture, settled, URL_OF_SERVER, visit } from "./browser.ts";
+import { tabTo } from "./keyboard.ts";
 
 let browser: Browser;
 beforeAll(async () => {
@@ -267,42 +268,17 @@ describe("by keyboard alone", () => {
     const visited = await visit(browser);
     const { page } = visited;
     await open(visited, "/");
-    await tabTo(page, `a[href*="/r/"]`);
+    await tabTo(page, { selector: `a[href*="/r/"]` });
     await page.keyboard.press("Enter");
     await page.waitForURL(/\/r\//);
     await open(visited, `/r/${run.id}`);
     const trigger = 'main button[aria-expanded="false"]';
-    await tabTo(page, trigger);
+    await tabTo(page, { selector: trigger });
     await page.keyboard.press("Enter");
     expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-expanded"))).toBe("true");
     await visited.context.close();
   });
 });
-
-/** Presses Tab until an element has the focus; each one on the way has to show it. */
-async function tabTo(page: Page, selector: string): Promise<void> {
-  for (let step = 0; step < 80; step += 1) {
-    await page.keyboard.press("Tab");
-    const at = await page.evaluate((wanted) => {
-      const element = document.activeElement;
-      if (element === null || element === document.body) {
-        return { isThere: false, isVisible: true, html: "" };
-      }
-      const box = element.closest("span:has(> input)") ?? element;
-      const style = getComputedStyle(box);
-      return {
-        isThere: element.matches(wanted),
-        isVisible: style.outlineStyle !== "none" && style.outlineWidth !== "0px",
-        html: element.outerHTML.slice(0, 160),
-      };
-    }, selector);
-    expect(at.isVisible, `focus on ${at.html}`).toBe(true);
-    if (at.isThere) {
-      return;
-    }
-  }
-  throw new Error(`80 steps of Tab do not reach ${selector}`);
-}
 
 it("a run is stopped by its button", async () => {
   const { run } = await failedRun();

@@ -40,6 +40,8 @@ export interface Palette {
 /** Reads the tokens below an element. `light-dark()` is resolved by the browser. */
 export function readPalette(place: HTMLElement): Palette {
   const probe = place.ownerDocument.createElement("span");
+  // Else every token reads as the one colour of text where the reader's system forces colours.
+  probe.style.setProperty("forced-color-adjust", "none");
   place.append(probe);
   const read = (token: string): string => {
     probe.style.color = `var(--${token})`;
