@@ -18,6 +18,9 @@ use tokio::{
     process::{Child, Command},
 };
 
+#[path = "web/large.rs"]
+mod large;
+
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 /// The test of the shop, as `qualitytrace init` writes it.
 const CHECKOUT: &str = include_str!("../src/init/checkout.yaml");
@@ -122,6 +125,22 @@ async fn tasks_are_done_by_mouse_and_by_keyboard() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn traces_are_shown_whatever_is_in_them() -> Result<()> {
     browse("trace.test", &[]).await
+}
+
+/// A run with a trace of 100,000 spans, of which one is a slow call.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_call_is_found_in_a_large_trace() -> Result<()> {
+    let database = Database::create("web_large").await?;
+    let server = Server::start_with(Path::new(BINARY), &database.section()?, "127.0.0.1:0").await?;
+    let api = Api::new(&server.api)?;
+    api.apply(&large::document()).await?;
+    let run = api.start(large::TEST, &json!({})).await?;
+    large::send(&server, &run).await?;
+    let ended = api.ended(&run, ENDED_MAX).await?;
+    assert_eq!(ended["verdict"], "passed", "{ended:#}");
+    browse("large", &[("QUALITYTRACE_URL", &server.api)]).await?;
+    server.terminate().await?;
+    database.remove().await
 }
 
 /// A server without tests, whose page leads to the demo shop.
