@@ -18,20 +18,10 @@ import { CHROMIUM } from "./browser.ts";
 const DIST = fileURLToPath(new URL("../dist", import.meta.url));
 const NONCE = "0123456789abcdef";
 /** As the server sends it. */
-const POLICY = [
-  "default-src 'none'",
-  "script-src 'self' 'wasm-unsafe-eval'",
-  `style-src 'self' 'nonce-${NONCE}'`,
-  "img-src 'self' data:",
-  "font-src 'self'",
-  "connect-src 'self'",
-  "worker-src 'self'",
-  "base-uri 'none'",
-  "form-action 'self'",
-  "frame-ancestors 'none'",
-  "require-trusted-types-for 'script'",
-  "trusted-types 'none'",
-].join("; ");
+const POLICY = readFileSync(new URL("../../crates/server/src/ui/policy.txt", import.meta.url), "utf8")
+  .trimEnd()
+  .replaceAll("\n", "; ")
+  .replaceAll("{nonce}", NONCE);
 const TYPES: Readonly<Record<string, string>> = {
   ".css": "text/css",
   ".js": "text/javascript",
@@ -47,6 +37,7 @@ interface Answer {
   readonly status: number;
   readonly contentType: string;
   readonly body: string | Buffer;
+  readonly headers?: Readonly<Record<string, string>>;
 }
 
 /** Serves `dist`, which `npm run build` writes. `answer` is that of the API; without one, a request waits for ever. */
@@ -88,10 +79,14 @@ export async function servePage(
 function send(
   request: IncomingMessage,
   response: ServerResponse,
-  { status, contentType, body }: Answer,
+  { status, contentType, body, headers }: Answer,
 ): void {
   const isZstd = String(request.headers["accept-encoding"] ?? "").includes("zstd") && body.length > 1024;
-  response.writeHead(status, { "content-type": contentType, ...(isZstd && { "content-encoding": "zstd" }) });
+  response.writeHead(status, {
+    "content-type": contentType,
+    ...headers,
+    ...(isZstd && { "content-encoding": "zstd" }),
+  });
   response.end(isZstd ? zstd(body) : body);
 }
 
@@ -149,7 +144,8 @@ export function answerOf(url: URL, answers: RunAnswers): Answer {
     return json({ name: "ada", role: "admin", projects: [] });
   }
   if (path.endsWith("/trace/columns")) {
-    return { status: 200, contentType: "application/vnd.qualitytrace.columns", body: answers.columns };
+    const contentType = "application/vnd.qualitytrace.columns";
+    return { status: 200, contentType, body: answers.columns, headers: { etag: '"columns"' } };
   }
   if (span !== undefined && answers.span !== undefined) {
     return json(answers.span(span));

@@ -422,6 +422,7 @@ fn listen_on(
     let addresses = config::Listen {
         http: api.local_addr().unwrap_or(listen.http),
         // Both ports accept both protocols; there are two for senders that expect OTLP's default ports.
+        routes.unknown = ui::unknown();
         otlp_grpc: receiver.addresses().first().copied().unwrap_or(listen.otlp_grpc),
         otlp_http: receiver.addresses().last().copied().unwrap_or(listen.otlp_http),
         probes: probes.as_ref().and_then(|it| it.local_addr().ok()),

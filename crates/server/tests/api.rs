@@ -134,6 +134,34 @@ const REFUSALS: &[(&str, &str, &str, u16, &str)] = &[
     ("GET", "/api/v1/runs/01a1dcee-cd00-7101-8101-010101010101/events?after=x", "", 400, "after"),
 ];
 
+/// A browser, which names HTML, gets the page at a path that is none; programs and requests to the API get the problem.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_unknown_path_is_a_page_for_browsers_alone() -> Result<()> {
+    let database = Database::create("api_unknown").await?;
+    let server = start(&database).await?;
+    let base = format!("http://{}", server.addresses().http);
+    let client = Client::builder().no_proxy().build()?;
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let cases = [
+        (Method::GET, "/nothing", browser, "text/html; charset=utf-8"),
+        (Method::GET, "/r/1/trace/nothing", "TEXT/HTML", "text/html; charset=utf-8"),
+        (Method::GET, "/nothing", "*/*", "application/problem+json"),
+        (Method::GET, "/api/v1/nothing", browser, "application/problem+json"),
+        (Method::POST, "/nothing", browser, "application/problem+json"),
+    ];
+    for (method, path, accept, content_type) in cases {
+        let case = format!("{method} {path} with `accept: {accept}`");
+        let request = client.request(method, format!("{base}{path}")).header("accept", accept);
+        let response = request.send().await?;
+        assert_eq!(response.status().as_u16(), 404, "{case}");
+        assert_eq!(response.headers()["content-type"], content_type, "{case}");
+        let policy = response.headers()["content-security-policy"].to_str()?;
+        assert_eq!(policy.contains("script-src"), content_type.starts_with("text/html"), "{case}");
+    }
+    assert!(server.shutdown().await.is_delivered());
+    database.remove().await
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn every_refusal_has_the_one_form() -> Result<()> {
     let database = Database::create("api_refusals").await?;

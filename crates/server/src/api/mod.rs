@@ -32,12 +32,18 @@ mod traces;
 
 use std::sync::LazyLock;
 
-use axum::{Router, routing::get};
+use axum::{
+    Router,
+    routing::{any, get},
+};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::{
     config::ServerRoles,
-    http::{app::App, router::Routes},
+    http::{
+        app::App,
+        router::{Routes, no_such_path},
+    },
 };
 
 pub(crate) use health::probes;
@@ -82,5 +88,10 @@ pub(crate) fn routes(roles: ServerRoles) -> Routes {
         .route(openapi::PATH, get(|| async { openapi::answer(&DOCUMENT) }));
     let api = if roles.api { api } else { Router::new() };
     let (control, _document) = telemetry::routes().split_for_parts();
-    Routes { api, control: control.merge(health::metrics_route()), probes: probes() }
+    Routes {
+        api,
+        control: control.merge(health::metrics_route()),
+        probes: probes(),
+        unknown: any(no_such_path),
+    }
 }

@@ -8,6 +8,7 @@ use axum::{
     http::{Method, StatusCode, Uri},
     middleware::{self, Next},
     response::{IntoResponse, Response},
+    routing::MethodRouter,
 };
 use model::Fault;
 use tokio::task::JoinSet;
@@ -26,6 +27,8 @@ pub(crate) struct Routes {
     pub(crate) control: Router<App>,
     /// Probes. They arrive every second and show nothing about the server's work, so they are not traced.
     pub(crate) probes: Router<App>,
+    /// The handler of paths that no route has.
+    pub(crate) unknown: MethodRouter<App>,
 }
 
 /// Returns the router of the complete HTTP API and of the page.
@@ -33,7 +36,7 @@ pub(crate) fn router(routes: Routes, app: App) -> Router {
     let prefix = app.web.path_prefix.clone();
     let api = routes
         .api
-        .fallback(no_such_path)
+        .fallback_service(routes.unknown.with_state(app.clone()))
         .method_not_allowed_fallback(no_such_method)
         .layer(DefaultBodyLimit::max(app.body_bytes_max))
         .layer(middleware::from_fn_with_state(app.clone(), guard::known))

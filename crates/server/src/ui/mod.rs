@@ -9,9 +9,9 @@ mod encoding;
 use axum::{
     Router,
     extract::{Path, State},
-    http::{HeaderMap, HeaderName, HeaderValue, StatusCode, Uri, header},
+    http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header},
     response::{IntoResponse, Response},
-    routing::get,
+    routing::{MethodRouter, any, get},
 };
 use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use model::Fault;
@@ -46,6 +46,28 @@ pub(crate) fn routes() -> Router<App> {
     SCREENS.iter().fold(router, |router, path| router.route(path, get(index)))
 }
 
+/// Returns the handler of paths that no route has. A person who opens one in a browser gets the page, which states that and leads on;
+/// programs get the problem.
+pub(crate) fn unknown() -> MethodRouter<App> {
+    any(async |State(app): State<App>, method: Method, uri: Uri, headers: HeaderMap| {
+        if !(method == Method::GET && names_html(&headers) && !uri.path().starts_with("/api/")) {
+            return no_such_path(uri).await.into_response();
+        }
+        let missing = |page: Response| (StatusCode::NOT_FOUND, page).into_response();
+        index(State(app)).await.map_or_else(IntoResponse::into_response, missing)
+    })
+}
+
+/// Whether the sender accepts HTML by name, as browsers do.
+fn names_html(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(header::ACCEPT).into_iter();
+    let mut ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
+    ranges.any(|range| {
+        let name = range.split(';').next().unwrap_or_default();
+        name.trim().eq_ignore_ascii_case("text/html")
+    })
+}
+
 /// Returns the index, with the path prefix and a nonce in it.
 async fn index(State(app): State<App>) -> Result<Response, Problem> {
     let nonce = URL_SAFE_NO_PAD.encode(app.world.random::<16>());
@@ -65,13 +87,12 @@ async fn index(State(app): State<App>) -> Result<Response, Problem> {
     Ok((StatusCode::OK, headers, text).into_response())
 }
 
-/// Returns the policy of the page: its own files, its own API, styles with the nonce, and no text that becomes code.
+/// The policy of the page, a directive on each line: its own files, its own API, styles with the nonce, and no text that becomes
+/// code. Tests of the page read it too.
+const POLICY: &str = include_str!("policy.txt");
+
 fn policy(nonce: &str) -> String {
-    format!(
-        "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' data:; font-src 'self'; \
-         connect-src 'self'; worker-src 'self'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'; \
-         require-trusted-types-for 'script'; trusted-types 'none'"
-    )
+    POLICY.trim_end().replace('\n', "; ").replace("{nonce}", nonce)
 }
 
 async fn file(Path(name): Path<String>, headers: HeaderMap, uri: Uri) -> Response {
