@@ -114,7 +114,8 @@ export const runWords = {
     answered: "answered",
     decided: "decided",
     legend: {
-      arrivals: "until its last span came",
+      arrivals: "spans came",
+      untilLast: "until its last span came",
       reached: "quiet for long enough",
       short: "had to be quiet for longer",
     },

@@ -46,8 +46,8 @@ pub use role::Role;
 pub use run::{Attempt, Outcome, Progress, RunEvent, Step, StepTime, What};
 pub use secret::Secret;
 pub use settlement::{
-    Because, Overtaken, ProcessQuiet, Settlement, StoreGap, StoreQueries, SupersededVerdict,
-    UnansweredPeer, UnsettledReason,
+    Arrivals, Because, Overtaken, ProcessQuiet, Settlement, StoreGap, StoreQueries,
+    SupersededVerdict, UnansweredPeer, UnsettledReason,
 };
 pub use statement_evidence::{
     ComparisonEvidence, EvidenceList, EvidenceRange, EvidenceValue, GroupEvidence, GroupKeyPart,

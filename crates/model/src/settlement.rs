@@ -89,6 +89,21 @@ pub struct ProcessQuiet {
     pub quiet_ns: u64,
     /// The reason for this quiet period.
     pub because: Because,
+    /// When its spans arrived; older records do not have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arrivals: Option<Arrivals>,
+}
+
+/// When the spans of a process arrived: their number in each of some equal times.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct Arrivals {
+    /// From its first arrival to the decision, in nanoseconds.
+    pub first_ns: u64,
+    /// How long each of the times is, in nanoseconds. The first begins with the first arrival.
+    pub every_ns: u64,
+    /// The number of spans that arrived in each time, up to that of the last arrival.
+    pub spans: Vec<u64>,
 }
 
 /// The reason for the quiet period of a process.

@@ -243,6 +243,7 @@ impl Settlement {
                 silent_ns: _,
                 quiet_ns: _,
                 because: _,
+                arrivals: _,
             } = process;
             said.push(TextMut::Text(service));
             said.extend(instance.iter_mut().map(TextMut::Text));

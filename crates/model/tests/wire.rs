@@ -4,8 +4,8 @@ use std::{fs, path::Path, time::Duration};
 
 use golden::Golden;
 use model::{
-    Analysis, Answer, AssertionJudgement, Attempt, Because, Body, CallRequest, CallValue, Cause,
-    ClaimJudgement, Command, ComparisonEvidence, DecisionBasis, Diagnosis, EvidenceList,
+    Analysis, Answer, Arrivals, AssertionJudgement, Attempt, Because, Body, CallRequest, CallValue,
+    Cause, ClaimJudgement, Command, ComparisonEvidence, DecisionBasis, Diagnosis, EvidenceList,
     EvidenceRange, EvidenceValue, ExecRequest, Exit, Finding, GroupEvidence, GroupKeyPart,
     GroupsEvidence, HttpRequest, Judgement, LearnedProfile, LearnedService, LearnedTest, Level,
     NearMiss, NoAnswer, NoAnswerKind, Outcome, OutputValue, Overtaken, Place, PluginAnalysis,
@@ -69,6 +69,11 @@ fn settlement() -> Settlement {
             silent_ns: 12_000_000,
             quiet_ns: 6_000_000_000,
             because: Because::Unknown,
+            arrivals: Some(Arrivals {
+                first_ns: 16_000_000,
+                every_ns: 1_000_000,
+                spans: vec![1, 0, 0, 1],
+            }),
         }],
         stores: vec![StoreQueries {
             store: "prod".to_owned(),
@@ -451,6 +456,9 @@ fn an_outcome_from_before_evidence_differs_only_by_it() {
     for spec in &mut now.judgement.specs {
         spec.assertions.iter_mut().for_each(|assertion| assertion.evidence = None);
     }
+    // Its arrivals came later still.
+    let processes = now.settlement.iter_mut().flat_map(|settlement| &mut settlement.processes);
+    processes.for_each(|process| process.arrivals = None);
     assert_eq!(older("outcome-v1-before-evidence.json"), now);
 }
 

@@ -1,18 +1,22 @@
 import { Text } from "../kit/text.tsx";
 import { duration } from "../kit/time.ts";
 import { words } from "../words.ts";
-import type { Lane, Timeline } from "./lanes.ts";
+import type { Arrived, Lane, Timeline } from "./lanes.ts";
 import styles from "./lanes-view.module.css";
 
-/** The processes on one line of time: when the last span of each arrived, and how long it had to be quiet. */
+/** The processes on one line of time: when the spans of each arrived, and how long it had to be quiet. */
 export function LanesView({
   timeline,
   waitedNs,
+  isOpen = false,
 }: {
   readonly timeline: Timeline;
   readonly waitedNs: number;
+  /** Whether spans may still arrive. */
+  readonly isOpen?: boolean;
 }) {
   const labels = words.run.settlement;
+  const isKnown = timeline.lanes.every((lane) => lane.arrived !== null);
   return (
     <div className={styles.view}>
       <div className={styles.lanes}>
@@ -25,14 +29,20 @@ export function LanesView({
             {labels.answered}
           </span>
           <span style={{ insetInlineEnd: percent(1 - timeline.decided) }} className={styles.until}>
-            {labels.decided} +{duration(waitedNs)}
+            {isOpen ? labels.now : labels.decided} +{duration(waitedNs)}
           </span>
         </div>
       </div>
       <ul className={styles.legend} aria-hidden="true">
-        <li>
-          <i className={styles.arrivals} /> {labels.legend.arrivals}
-        </li>
+        {isKnown ? (
+          <li>
+            <i className={styles.arrived} /> {labels.legend.arrivals}
+          </li>
+        ) : (
+          <li>
+            <i className={styles.arrivals} /> {labels.legend.untilLast}
+          </li>
+        )}
         <li>
           <i className={styles.reached} /> {labels.legend.reached}
         </li>
@@ -53,7 +63,13 @@ function LaneRow({ lane, timeline }: { readonly lane: Lane; readonly timeline: T
         <Text value={process.service} charsMax={40} />
       </span>
       <div className={styles.track} role="img" aria-label={label} title={label}>
-        <i className={styles.arrivals} style={{ inlineSize: percent(lane.last) }} />
+        {lane.arrived === null ? (
+          <i className={styles.arrivals} style={{ inlineSize: percent(lane.last) }} />
+        ) : (
+          <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} preserveAspectRatio="none" aria-hidden="true">
+            <path className={styles.arrived} d={lane.arrived.map(bar).join("")} />
+          </svg>
+        )}
         <i
           className={`${lane.isReached ? styles.reached : styles.short} ${lane.isCut ? styles.cut : ""}`}
           style={{
@@ -67,6 +83,19 @@ function LaneRow({ lane, timeline }: { readonly lane: Lane; readonly timeline: T
       </div>
     </div>
   );
+}
+
+/** The units of the picture of arrivals, which is stretched to its place. */
+const WIDTH = 1000;
+const HEIGHT = 14;
+/** A few spans must be seen beside many. */
+const LEAST = { width: 3, height: 4 };
+
+function bar({ from, to, height }: Arrived): string {
+  const x = Math.min(from * WIDTH, WIDTH - LEAST.width);
+  const width = Math.max((to - from) * WIDTH, LEAST.width);
+  const tall = Math.max(Math.sqrt(height) * HEIGHT, LEAST.height);
+  return `M${x.toFixed(1)} ${HEIGHT}h${width.toFixed(1)}v-${tall.toFixed(1)}h-${width.toFixed(1)}z`;
 }
 
 function percent(share: number): string {

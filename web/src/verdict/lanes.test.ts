@@ -30,6 +30,22 @@ it("places the last arrival and the end of the quiet period of each process", ()
   expect([b?.last, b?.due, b?.isReached, b?.isCut]).toEqual([80 / 110, 1, false, false]);
 });
 
+it("places the arrivals of each process, the densest time as the tallest", () => {
+  const one = { ...process("a", 60, 40), arrivals: { firstNs: 90, everyNs: 10, spans: [4, 0, 0, 2] } };
+  const two = { ...process("b", 60, 40), arrivals: { firstNs: 80, everyNs: 20, spans: [2] } };
+  const line = timeline(settlement(100, one, two));
+  const [a, b] = line?.lanes ?? [];
+  expect(a?.arrived).toEqual([
+    { from: 0.1, to: 0.2, height: 1 },
+    { from: 0.4, to: 0.5, height: 0.5 },
+  ]);
+  expect(b?.arrived).toEqual([{ from: 0.2, to: 0.4, height: 0.25 }]);
+});
+
+it("knows no arrivals of a record that has none", () => {
+  expect(timeline(settlement(100, process("a", 60, 40)))?.lanes[0]?.arrived).toBeNull();
+});
+
 it("begins with spans that came before the response", () => {
   const line = timeline(settlement(50, process("a", 150, 10)));
   expect(line?.nanos).toBe(150);

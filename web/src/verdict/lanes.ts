@@ -1,4 +1,4 @@
-/** The settlement of a trace as a line of time: for each process its last arrival, and how long it had to be quiet. */
+/** The settlement of a trace as a line of time: for each process its arrivals, and how long it had to be quiet. */
 
 import type { components } from "../api/schema.d.ts";
 
@@ -8,9 +8,19 @@ type Process = components["schemas"]["ProcessQuiet"];
 /** How far a quiet period is shown beyond the decision, in relation to the time before it. */
 const BEYOND_MAX = 0.25;
 
+/** Spans that arrived between two places. */
+export interface Arrived {
+  readonly from: number;
+  readonly to: number;
+  /** Their number, in relation to the most in such a time, of any process. */
+  readonly height: number;
+}
+
 /** A process on the line; places are shares of its length, from 0 to 1. */
 export interface Lane {
   readonly process: Process;
+  /** When its spans arrived; null if the record is too old to know more than the last of them. */
+  readonly arrived: readonly Arrived[] | null;
   /** When its last span arrived. */
   readonly last: number;
   /** The end of its quiet period, as far as it is shown. */
@@ -38,7 +48,8 @@ export function timeline(settlement: Settlement): Timeline | null {
     return null;
   }
   const lasts = processes.map((it) => waitedNs - it.silentNs);
-  const fromNs = Math.min(0, ...lasts);
+  const firsts = processes.map((it) => waitedNs - (it.arrivals?.firstNs ?? it.silentNs));
+  const fromNs = Math.min(0, ...lasts, ...firsts);
   const beforeNs = waitedNs - fromNs;
   const latestNs = Math.max(waitedNs, ...processes.map((it, at) => (lasts[at] ?? 0) + it.quietNs));
   const untilNs = Math.min(latestNs, waitedNs + beforeNs * BEYOND_MAX);
@@ -47,6 +58,20 @@ export function timeline(settlement: Settlement): Timeline | null {
     return null;
   }
   const place = (atNs: number) => (Math.min(Math.max(atNs, fromNs), untilNs) - fromNs) / nanos;
+  // The times of two processes differ in length.
+  const densest = Math.max(...processes.flatMap((it) => it.arrivals ?? []).map(density));
+  const arrived = ({ arrivals }: Process): Arrived[] | null => {
+    if (arrivals === undefined) {
+      return null;
+    }
+    const { firstNs, everyNs, spans } = arrivals;
+    const at = (time: number) => waitedNs - firstNs + time * everyNs;
+    return spans.flatMap((count, time) =>
+      count === 0
+        ? []
+        : [{ from: place(at(time)), to: place(at(time + 1)), height: count / everyNs / densest }],
+    );
+  };
   return {
     nanos,
     answered: place(0),
@@ -55,6 +80,7 @@ export function timeline(settlement: Settlement): Timeline | null {
       const dueNs = (lasts[at] ?? 0) + process.quietNs;
       return {
         process,
+        arrived: arrived(process),
         last: place(lasts[at] ?? 0),
         due: place(dueNs),
         isCut: dueNs > untilNs,
@@ -62,4 +88,9 @@ export function timeline(settlement: Settlement): Timeline | null {
       };
     }),
   };
+}
+
+/** The most spans in a nanosecond. */
+function density({ everyNs, spans }: components["schemas"]["Arrivals"]): number {
+  return Math.max(...spans) / everyNs;
 }

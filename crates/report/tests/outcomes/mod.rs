@@ -212,6 +212,7 @@ pub(crate) fn first_run() -> Outcome {
         silent_ns: 6_000_000_000,
         quiet_ns: 6_000_000_000,
         because: Because::Unknown,
+        arrivals: None,
     };
     let quiet_ns = process.quiet_ns;
     Outcome {
@@ -230,6 +231,7 @@ pub(crate) fn overtaken() -> Outcome {
         silent_ns: 41_000_000,
         quiet_ns: 40_000_000,
         because,
+        arrivals: None,
     };
     let processes = vec![process("gateway", Because::Learned), process("orders", Because::Seen)];
     Outcome {

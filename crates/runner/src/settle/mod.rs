@@ -8,6 +8,7 @@
 //! Absence is concluded as of the watermark: now for pushed spans, the beginning of the last complete answer for a source that is
 //! queried. Deliberately absent: the queries themselves.
 
+mod arrival_counts;
 mod edges;
 mod engine;
 mod gather;

@@ -15,7 +15,7 @@ use model::{
     trace::{Attributes, ResourceIx, Span, ValueRef},
 };
 
-use super::rules::Rules;
+use super::{arrival_counts::ArrivalCounts, rules::Rules};
 use crate::{
     clock::nanos,
     plant::{Plant, is_planted},
@@ -54,6 +54,7 @@ pub(super) struct ProcessState {
     /// The quiet period that applies whatever this run shows.
     base: (Duration, Because),
     spans: u64,
+    arrivals: ArrivalCounts,
     last: Timestamp,
     /// The time from a span's end by its clock to its arrival by ours: minimum and maximum.
     lags: Option<(i128, i128)>,
@@ -69,6 +70,7 @@ impl Processes {
         let index = self.of(span, rules);
         let process = &mut self.list[index];
         process.spans += 1;
+        process.arrivals.add(at);
         process.last = process.last.max(at);
         process.elapsed = process.last.since(rules.began);
         // Zero means that the sender set no end time.
@@ -151,6 +153,7 @@ impl Processes {
                 silent_ns: nanos(now.since(process.last)),
                 quiet_ns: nanos(quiet),
                 because,
+                arrivals: process.arrivals.report(now),
             }
         };
         self.list.iter().map(report).collect()
@@ -200,6 +203,7 @@ impl Processes {
             lag: rules.lag,
             base: (Duration::ZERO, Because::Least),
             spans: 0,
+            arrivals: ArrivalCounts::default(),
             last: Timestamp::default(),
             lags: None,
             head: None,

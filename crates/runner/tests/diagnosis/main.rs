@@ -303,6 +303,7 @@ fn parts() -> Vec<Case> {
         silent_ns: 1_200_000_000,
         quiet_ns: 6_000_000_000,
         because,
+        arrivals: None,
     };
     let loud = |because| {
         Scene::new(Verdict::Inconclusive)
