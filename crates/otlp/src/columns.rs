@@ -71,7 +71,7 @@ impl Faulty for ColumnsTooLarge {
 /// The order in which spans arrived does not show, unless several have one id: then the first of them has the children. The work is
 /// to sort siblings, and else the same for each span, however deep the trace is.
 pub fn columns(trace: &Trace) -> Result<Vec<u8>, ColumnsTooLarge> {
-    let tree = Tree::with_ties(trace, |one, other| one.id().cmp(&other.id()));
+    let tree = tree(trace);
     let texts = Texts::of(trace, &tree);
     let starts = trace.spans().map(|span| span.start().as_nanos());
     let start = starts.min().unwrap_or_default();
@@ -93,6 +93,11 @@ pub fn columns(trace: &Trace) -> Result<Vec<u8>, ColumnsTooLarge> {
         rows.write(place, trace.span(*ix));
     }
     Ok(rows.out)
+}
+
+/// Returns the spans in the order of columns.
+pub(crate) fn tree(trace: &Trace) -> Tree {
+    Tree::with_ties(trace, |one, other| one.id().cmp(&other.id()))
 }
 
 /// The head, in JSON.

@@ -4,7 +4,7 @@
 //! everything else. [`append`] decodes such bytes into a trace, [`encode`] encodes a trace, and no data of a span is lost on
 //! the way. [`read`] reads trace files, of OTLP and of tools that store traces; [`traces_from_json`] converts a request in JSON
 //! into one in protobuf. [`find`] decodes the spans with one id only, and [`columns`] writes the outline of a trace as columns of
-//! numbers, for the web page.
+//! numbers, for the web page; [`attribute_column`] adds the values of one attribute.
 //!
 //! Messages are decoded and encoded field by field, directly from and into the rows of a trace. Deliberately absent: generated
 //! types, listeners, compression, runs, the content of logs and metrics (they are counted), and references into the string
@@ -12,6 +12,7 @@
 
 mod answer;
 mod append;
+mod attribute_column;
 mod columns;
 mod count;
 mod encode;
@@ -25,6 +26,7 @@ mod wire;
 
 pub use answer::{partial_success, partial_success_json, status, status_json};
 pub use append::{AppendError, append};
+pub use attribute_column::{AttributeColumn, attribute_column};
 pub use columns::{COLUMNS_VERSION, ColumnsTooLarge, columns};
 pub use count::{LogRecords, count_metrics, read_logs};
 pub use encode::encode;

@@ -34,9 +34,11 @@ const POLLS_MAX: usize = 400;
 const HEADERS: &[&str] = &["allow", "content-type", "etag", "location", "retry-after"];
 
 /// Operations that succeed only with a stored trace, which `traces.rs` has, with a person who logged in, which `oidc.rs` has, or with
-/// a trace store, which `crates/cli/tests/stores.rs` has.
+/// a trace store, which `crates/cli/tests/stores.rs` has, or without an end, which `crates/cli/tests/live.rs` has.
 const ELSEWHERE: &[(&str, &str)] = &[
+    ("GET", "/api/v1/events"),
     ("GET", "/api/v1/runs/{run}/trace"),
+    ("GET", "/api/v1/runs/{run}/trace/attribute"),
     ("GET", "/api/v1/runs/{run}/trace/columns"),
     ("GET", "/api/v1/runs/{run}/trace/select"),
     ("GET", "/api/v1/runs/{run}/trace/spans/{span}"),

@@ -3,6 +3,7 @@
 use std::{io::Read, net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, Result};
+use base64::{Engine, engine::general_purpose::STANDARD};
 use bench::parts::Database;
 use db::{
     Connect, Db, LeaseRequest, NewRun, OtlpTrace, RunCompletion, RunVars, Starter, StoredColumns,
@@ -248,7 +249,13 @@ async fn what_is_not_there_is_missing() -> Result<()> {
     let stage = Stage::set("traces_missing").await?;
     let run = stage.ended(1, Some(stored(&trace(), true))).await?;
     let bare = stage.ended(2, None).await?;
-    let names = ["trace", "trace/columns", "trace/select?q=span[]", "trace/spans/a000000000000001"];
+    let names = [
+        "trace",
+        "trace/columns",
+        "trace/attribute?key=url.path",
+        "trace/select?q=span[]",
+        "trace/spans/a000000000000001",
+    ];
     for name in names {
         let (status, problem) = stage.json(&format!("{bare}/{name}")).await?;
         let detail = problem["detail"].as_str().unwrap_or_default();
@@ -308,6 +315,48 @@ async fn a_span_has_everything_and_copies_are_several() -> Result<()> {
     assert_eq!(starts, ["1780000000001000000", "1780000000002000000"]);
     assert_eq!(copies["spans"][1]["parentSpanId"], "a000000000000001");
     assert_eq!(copies["total"], 2);
+    stage.end().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_values_of_an_attribute_are_in_the_order_of_the_columns() -> Result<()> {
+    let stage = Stage::set("traces_attribute").await?;
+    let run = stage.ended(1, Some(stored(&trace(), true))).await?;
+    let cases = [
+        ("url.path", json!(["/orders"]), [0, 65535, 65535]),
+        ("large", json!(["9007199254740993"]), [0, 65535, 65535]),
+        // Of the resource.
+        ("service.name", json!(["shop"]), [0, 0, 0]),
+        ("absent", json!([]), [65535; 3]),
+    ];
+    for (key, values, numbers) in cases {
+        let (status, found) = stage.json(&format!("{run}/trace/attribute?key={key}")).await?;
+        assert_eq!((status, &found["values"]), (200, &values), "{key}: {found}");
+        let bytes = STANDARD.decode(found["spans"].as_str().context("text")?)?;
+        let spans: Vec<_> = bytes.chunks(2).map(|it| u16::from_le_bytes([it[0], it[1]])).collect();
+        assert_eq!(spans, numbers, "{key}");
+    }
+    let long = "a".repeat(1025);
+    let (status, _) = stage.json(&format!("{run}/trace/attribute?key={long}")).await?;
+    assert_eq!(status, 400);
+    let (value, cut) = ("ä".repeat(600), format!("{}…", "ä".repeat(512)));
+    let mut many = Trace::new(TraceId::from_bytes([7; 16]).context("an id")?);
+    let (resource, scope) = (many.resource(Default::default())?, many.scope(Default::default())?);
+    for number in 1..=10_002u64 {
+        let span = SpanId::from_bytes(number.to_be_bytes()).context("an id")?;
+        let first = if number == 1 { text("k", &value) } else { text("k", &number.to_string()) };
+        many.push(
+            resource,
+            scope,
+            SpanData { attributes: vec![first], ..SpanData::new(span, None, "a") },
+        )?;
+    }
+    let run = stage.ended(2, Some(stored(&many, true))).await?;
+    let (_, found) = stage.json(&format!("{run}/trace/attribute?key=k")).await?;
+    assert_eq!(found["values"][0], cut);
+    assert_eq!(found["values"].as_array().map(Vec::len), Some(10_000));
+    let bytes = STANDARD.decode(found["spans"].as_str().context("text")?)?;
+    assert_eq!(bytes[2 * 9_999..], [0x0f, 0x27, 0xfe, 0xff, 0xfe, 0xff], "two more are others");
     stage.end().await
 }
 

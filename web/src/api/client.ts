@@ -157,6 +157,16 @@ export function selectTraceSpans(
   return data(api.GET("/api/v1/runs/{run}/trace/select", { params, ...given(signal) }));
 }
 
+export function readTraceAttribute(
+  project: string,
+  run: string,
+  key: string,
+  signal?: AbortSignal,
+): Promise<Schemas["AttributeValues"]> {
+  const params = { path: { run }, query: { project, key } };
+  return data(api.GET("/api/v1/runs/{run}/trace/attribute", { params, ...given(signal) }));
+}
+
 export function readDemo(project: string, signal?: AbortSignal): Promise<Schemas["Demo"]> {
   return data(api.GET("/api/v1/demo", { params: { query: { project } }, ...given(signal) }));
 }

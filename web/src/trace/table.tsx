@@ -1,10 +1,12 @@
+import { useQuery } from "@tanstack/react-query";
 import { useMemo, useState } from "react";
+import { Failed } from "../kit/states.tsx";
 import { Label } from "../kit/text.tsx";
 import { duration } from "../kit/time.ts";
 import { words } from "../words.ts";
 import { GROUPINGS, type Grouping, groups, keyBy, numberBy, type SpanGroup } from "./groups.ts";
 import type { TraceModel } from "./model.ts";
-import type { SpanSource } from "./source.ts";
+import type { AttributeValues, SpanSource } from "./source.ts";
 import styles from "./table.module.css";
 
 const ROWS_MAX = 500;
@@ -35,11 +37,24 @@ const TITLES: Readonly<Record<Column, string>> = {
 /** All spans, grouped, with their times. */
 export function TableView({ model, source, by, onBy, onSpan }: Props) {
   const [column, setColumn] = useState<Column>("selfNs");
-  const all = useMemo(() => groupsBy(model, source, by), [model, source, by]);
+  const key = by.startsWith("attr:") ? by.slice(5) : "";
+  const attribute = useQuery({
+    queryKey: ["attribute", ...source.key, String(model.columns.count), key],
+    queryFn: ({ signal }) => source.attribute(key, signal),
+    enabled: key !== "",
+    gcTime: 0,
+    staleTime: Number.POSITIVE_INFINITY,
+    structuralSharing: false,
+  });
+  const values = key === "" ? undefined : attribute.data;
+  const all = useMemo(() => groupsBy(model, by, values), [model, by, values]);
   const sorted = useMemo(() => all.toSorted((a, b) => b[column] - a[column]), [all, column]);
   return (
     <div className={styles.view}>
-      <Chooser by={by} onBy={onBy} hasAttributes={source.attribute !== null} />
+      <Chooser by={by} onBy={onBy} />
+      {attribute.error === null ? null : (
+        <Failed error={attribute.error} onRetry={() => void attribute.refetch()} />
+      )}
       {/* biome-ignore lint/a11y/noNoninteractiveTabindex: it scrolls, so it must be reachable by keyboard */}
       <section className={styles.scroller} tabIndex={0} aria-label={words.trace.views.table}>
         <table className={styles.table}>
@@ -102,15 +117,7 @@ function Row({
   );
 }
 
-function Chooser({
-  by,
-  onBy,
-  hasAttributes,
-}: {
-  readonly by: By;
-  readonly onBy: (by: By) => void;
-  readonly hasAttributes: boolean;
-}) {
+function Chooser({ by, onBy }: { readonly by: By; readonly onBy: (by: By) => void }) {
   const labels = words.trace.table;
   const names: Readonly<Record<Grouping, string>> = {
     name: labels.byName,
@@ -131,7 +138,7 @@ function Chooser({
             onBy(chosen ?? "name");
           }}
         >
-          {GROUPINGS.filter((it) => it !== "attribute" || hasAttributes).map((it) => (
+          {GROUPINGS.map((it) => (
             <option key={it} value={it}>
               {names[it]}
             </option>
@@ -157,12 +164,12 @@ function Chooser({
   );
 }
 
-function groupsBy(model: TraceModel, source: SpanSource, by: By): SpanGroup[] {
+function groupsBy(model: TraceModel, by: By, values: AttributeValues | undefined): SpanGroup[] {
   const { columns } = model;
   if (by.startsWith("attr:")) {
-    const { attribute } = source;
-    const key = by.slice(5);
-    return attribute === null || key === "" ? [] : groups(columns, (span) => [attribute(span, key) ?? ""]);
+    return values === undefined
+      ? []
+      : groups(columns, (span) => [values.value(values.number(span)) ?? ""], values.number);
   }
   if (by === "service" || by === "kind" || by === "name") {
     return groups(columns, keyBy(columns, by), numberBy(columns, by));

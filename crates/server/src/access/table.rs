@@ -97,6 +97,7 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/api/v1/runs/{run}/events", Project(Viewer)),
     ("GET", "/api/v1/runs/{run}/trace", Project(Viewer)),
     ("GET", "/api/v1/runs/{run}/trace/columns", Project(Viewer)),
+    ("GET", "/api/v1/runs/{run}/trace/attribute", Project(Viewer)),
     ("GET", "/api/v1/runs/{run}/trace/select", Project(Viewer)),
     ("GET", "/api/v1/runs/{run}/trace/spans/{span}", Project(Viewer)),
     ("GET", "/api/v1/runs/{run}/report", Project(Viewer)),

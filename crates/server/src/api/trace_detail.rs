@@ -39,11 +39,16 @@ const SELECTOR_BYTES_MAX: usize = 8 * 1024;
 const COPIES_MAX: usize = 100;
 /// The maximum size of these spans in OTLP. In JSON they are a few times larger.
 const SPANS_BYTES_MAX: usize = 4 << 20;
+/// The maximum length of the key of an attribute.
+const KEY_BYTES_MAX: usize = 1024;
+/// The maximum number of different values of an attribute that are returned, and the maximum length of each.
+const VALUES_MAX: usize = 10_000;
+const VALUE_BYTES_MAX: usize = 1024;
 /// Integers beyond this are texts: a program may read a number of JSON as a double.
 const INTEGER_MAX: u64 = 1 << 53;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(read)).routes(routes!(select))
+    OpenApiRouter::new().routes(routes!(read)).routes(routes!(select)).routes(routes!(attribute))
 }
 
 /// The spans with an id: one, unless a system sent several different ones.
@@ -135,6 +140,17 @@ struct ScopeDetail {
     version: String,
 }
 
+/// The values of an attribute of all spans.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+struct AttributeValues {
+    /// The different values as texts, at most 10,000 of at most 1,024 bytes; what is not a text is JSON.
+    values: Vec<String>,
+    /// For each span, in the order of the columns, the number of its value in two bytes, little endian, in base64: 65535 for a span without the attribute,
+    /// 65534 for values beyond those.
+    spans: String,
+}
+
 /// The spans that a selector selects.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(rename_all = "camelCase")]
@@ -160,6 +176,19 @@ struct SelectorQuery {
     q: String,
 }
 
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+struct AttributeQuery {
+    /// The project of the run.
+    #[serde(default)]
+    #[param(schema_with = openapi::word, required = false)]
+    project: Project,
+    /// The key of an attribute, of at most 1,024 bytes.
+    #[param(max_length = 1024)]
+    key: String,
+}
+
 /// A span of the trace that was judged, with everything that it has.
 #[utoipa::path(
     get,
@@ -181,7 +210,7 @@ async fn read(
 ) -> Result<Response, Problem> {
     let source = TraceSource { app: &app, context, project: &project, id };
     let place = ReaderPermit::take(&app, &project).await;
-    let bytes = source.otlp().await?;
+    let (place, bytes) = source.otlp(place).await?;
     let (place, json) = place.work(move || copies(&bytes, id, span)).await;
     Ok(([(header::CONTENT_TYPE, "application/json")], place.held(json?)).into_response())
 }
@@ -212,6 +241,50 @@ async fn select(
     let (place, trace) = source.decoded(place).await?;
     let (_place, selected) = place.work(move || selected(&q, &trace)).await;
     selected.map(Json)
+}
+
+/// The values of an attribute of all spans, to group them: that of the span, else that of its resource.
+#[utoipa::path(
+    get,
+    path = "/api/v1/runs/{run}/trace/attribute",
+    tag = "runs",
+    operation_id = "readTraceAttribute",
+    params(AttributeQuery, ("run" = inline(openapi::RunId), Path, description = "The run.")),
+    responses((status = 200, description = "The values.", body = AttributeValues)),
+)]
+async fn attribute(
+    State(app): State<App>,
+    QueryParams(AttributeQuery { project, key }): QueryParams<AttributeQuery>,
+    Extension(context): Extension<TraceParent>,
+    PathId(id): PathId<RunId>,
+) -> Result<Json<AttributeValues>, Problem> {
+    if key.len() > KEY_BYTES_MAX {
+        let detail = format!("`key` has more than {KEY_BYTES_MAX} bytes");
+        return Err(Problem::new(Fault::Invalid, detail).with_code(ProblemCode::TooLarge));
+    }
+    let source = TraceSource { app: &app, context, project: &project, id };
+    let place = ReaderPermit::take(&app, &project).await;
+    let (place, trace) = source.decoded(place).await?;
+    let read = move || {
+        let column = otlp::attribute_column(&trace, &key, VALUES_MAX, value_text);
+        let bytes: Vec<u8> = column.spans.iter().flat_map(|it| it.to_le_bytes()).collect();
+        AttributeValues { values: column.values, spans: STANDARD.encode(bytes) }
+    };
+    Ok(Json(place.work(read).await.1))
+}
+
+/// Returns a value as text, cut to its maximum length.
+fn value_text(value: ValueRef<'_>) -> String {
+    let text = match json(value) {
+        Value::String(text) => text,
+        value => value.to_string(),
+    };
+    match text.char_indices().take_while(|(at, it)| at + it.len_utf8() <= VALUE_BYTES_MAX).last() {
+        Some((at, last)) if text.len() > VALUE_BYTES_MAX => {
+            format!("{}…", &text[..at + last.len_utf8()])
+        }
+        _ => text,
+    }
 }
 
 /// Evaluates a selector, within the budget of a judgement.

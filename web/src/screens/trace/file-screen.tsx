@@ -5,6 +5,7 @@ import { Button } from "../../kit/button.tsx";
 import { visible } from "../../kit/marks.ts";
 import { Page } from "../../kit/page.tsx";
 import { Label } from "../../kit/text.tsx";
+import { numbered } from "../../trace/attribute.ts";
 import { valueText } from "../../trace/details.ts";
 import { columnsOf, type FileTrace, fileTraces } from "../../trace/fromOtlp.ts";
 import { type Deciding, TraceModel } from "../../trace/model.ts";
@@ -142,9 +143,12 @@ function FileView({ file }: { readonly file: OpenFile }) {
       key: ["file", String(file.number), String(chosen)],
       details: (span) => Promise.resolve(detailsOf(at(span))),
       select: null,
-      attribute: (span, key) => {
-        const value = attributeOf(at(span), key);
-        return value === undefined ? null : valueText(value);
+      attribute: (key) => {
+        const textOf = (span: number) => {
+          const value = attributeOf(at(span), key);
+          return value === undefined ? null : valueText(value);
+        };
+        return Promise.resolve(numbered(placed.columns.count, textOf));
       },
     };
     return { model: new TraceModel(placed.columns), source: ofFile };
