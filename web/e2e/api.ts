@@ -41,14 +41,30 @@ export async function newestRun(verdict: Schemas["Verdict"]): Promise<Schemas["R
   return listed === undefined ? null : get<Schemas["Run"]>(`/api/v1/runs/${listed.id}`);
 }
 
+export interface RunState {
+  readonly id: string;
+  readonly state: string;
+  readonly test: string;
+  readonly verdict: string | null;
+}
+
+/** The newest run that failed. */
+export async function failedRun() {
+  const run = await newestRun("failed");
+  if (run?.outcome == null) {
+    throw new Error("these cases need a server with a run that failed");
+  }
+  return { run, outcome: run.outcome };
+}
+
 const SLOW = "e2e-slow";
 
 /** Stores a copy of a test whose runs take seconds, so that a person can watch and stop them; returns its id. */
-export async function slowCopy(test: string): Promise<string> {
+export async function slowCopy(test: string, flush = "3s"): Promise<string> {
   const document = await get<{ readonly type: string; readonly spec: Record<string, unknown> }>(
     `/api/v1/tests/${test}`,
   );
-  const spec = { ...document.spec, id: SLOW, name: "a slow copy", settle: { flush: "3s", timeout: "20s" } };
+  const spec = { ...document.spec, id: SLOW, name: "a slow copy", settle: { flush, timeout: "30s" } };
   const answer = await fetch(`${URL_OF_SERVER}/api/v1/tests/${SLOW}`, {
     method: "PUT",
     headers: { ...authorization(), "content-type": "application/json" },

@@ -113,6 +113,7 @@ export const runWords = {
     lag: "lag",
     answered: "answered",
     decided: "decided",
+    now: "now",
     legend: {
       arrivals: "spans came",
       untilLast: "until its last span came",
@@ -207,6 +208,8 @@ export const runWords = {
   },
   live: {
     title: "Live",
+    gathering: "The trace so far",
+    soFar: "so far",
     cut: "The live events were cut. The page asks for them again.",
     accepted: "accepted",
     notFired: "the trigger was not fired",

@@ -11,11 +11,13 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use bench::parts::{Api, Database, Server, free_port, qualitytrace};
+use bench::parts::{Api, Database, NatsCluster, Server, free_port, qualitytrace};
 use serde_json::json;
 use tokio::{
-    io::{AsyncBufReadExt, BufReader},
+    io::{AsyncBufReadExt, BufReader, copy_bidirectional},
+    net::{TcpListener, TcpStream},
     process::{Child, Command},
+    task::JoinSet,
 };
 
 #[path = "web/large.rs"]
@@ -74,13 +76,21 @@ async fn browse(name: &str, variables: &[(&str, &str)]) -> Result<()> {
     Ok(())
 }
 
-/// Runs these files on a server with tests that passed, failed and stayed open, three times each.
+/// Runs these files on a server with tests that passed, failed and stayed open.
 async fn browse_runs(name: &str) -> Result<()> {
     let database = Database::create(&format!("web_{name}")).await?;
     let server = Server::start_with(Path::new(BINARY), &database.section()?, "127.0.0.1:0").await?;
-    let api = Api::new(&server.api)?;
-    let (_good, good) = shop(server.otlp_grpc, None).await?;
-    let (_slow, slow) = shop(server.otlp_grpc, Some("n-plus-one")).await?;
+    let _shops = make_runs(&server.api, server.otlp_grpc).await?;
+    browse(name, &[("QUALITYTRACE_URL", &server.api)]).await?;
+    server.terminate().await?;
+    database.remove().await
+}
+
+/// Runs tests that pass, fail and stay open, three times each. Returns the shops, which run until they are dropped.
+async fn make_runs(url: &str, otlp: u16) -> Result<[Child; 2]> {
+    let api = Api::new(url)?;
+    let (good_shop, good) = shop(otlp, None).await?;
+    let (slow_shop, slow) = shop(otlp, Some("n-plus-one")).await?;
     let nowhere = format!("127.0.0.1:{}", free_port()?);
     let tests = [("checkout", &good), ("checkout-slow", &slow), ("checkout-nowhere", &nowhere)];
     for (id, address) in tests {
@@ -101,9 +111,7 @@ async fn browse_runs(name: &str) -> Result<()> {
         };
         assert_eq!(ended["verdict"], expected, "{id}: {ended:#}");
     }
-    browse(name, &[("QUALITYTRACE_URL", &server.api)]).await?;
-    server.terminate().await?;
-    database.remove().await
+    Ok([good_shop, slow_shop])
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -119,6 +127,49 @@ async fn every_state_has_its_words() -> Result<()> {
 #[tokio::test(flavor = "multi_thread")]
 async fn tasks_are_done_by_mouse_and_by_keyboard() -> Result<()> {
     browse_runs("tasks").await
+}
+
+/// Two replicas with the API behind a balancer, of which neither receives spans or executes runs.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_happens_is_live_behind_a_balancer() -> Result<()> {
+    let database = Database::create("web_live").await?;
+    let nats = NatsCluster::start(1, true).await?;
+    let start = async |roles: &str| {
+        let (postgres, nats) = (database.section()?, nats.section(""));
+        let configuration = format!("{postgres}\n{nats}server: {{roles: [{roles}]}}\n");
+        Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await
+    };
+    let worker = start("ingest, worker").await?;
+    let replicas = [start("api").await?, start("api").await?];
+    let mut tasks = JoinSet::new();
+    let url = balance(&mut tasks, [&replicas[0].api, &replicas[1].api]).await?;
+    let _shops = make_runs(&url, worker.otlp_grpc).await?;
+    browse("live", &[("QUALITYTRACE_URL", &url)]).await?;
+    for server in replicas.into_iter().chain([worker]) {
+        server.terminate().await?;
+    }
+    database.remove().await
+}
+
+/// Listens on a free port, and passes each connection to the next of these servers; returns its URL.
+async fn balance(tasks: &mut JoinSet<()>, to: [&str; 2]) -> Result<String> {
+    let to = to.map(|url| url.trim_start_matches("http://").to_owned());
+    let listener = TcpListener::bind("127.0.0.1:0").await?;
+    let url = format!("http://{}", listener.local_addr()?);
+    tasks.spawn(async move {
+        let mut connections = JoinSet::new();
+        for number in 0.. {
+            let Ok((mut client, _)) = listener.accept().await else { return };
+            let to = to[number % 2].clone();
+            connections.spawn(async move {
+                if let Ok(mut server) = TcpStream::connect(to).await {
+                    // Either side may go.
+                    let _gone = copy_bidirectional(&mut client, &mut server).await;
+                }
+            });
+        }
+    });
+    Ok(url)
 }
 
 /// Without a server: traces that no run of the shop has, and files.

@@ -1,6 +1,9 @@
 //! The interface of a run to its environment.
 
-use std::{fmt, future::Future};
+use std::{
+    fmt,
+    future::{Future, pending},
+};
 
 use drivers::{arrivals::Arrivals, receiver::ReceiverSnapshot};
 use model::{
@@ -8,7 +11,7 @@ use model::{
 };
 use thiserror::Error;
 
-use crate::{pool::Share, started::Process};
+use crate::{pool::Share, snapshot::SnapshotRequest, started::Process};
 
 /// The interface of a run to its environment. The local run is one implementation, the server's worker the other.
 pub trait Ports: Send + Sync {
@@ -89,6 +92,11 @@ pub trait Ports: Send + Sync {
     /// Returns the processes that were started for this run, as far as they can be inspected. Called if a trace is incomplete.
     fn processes(&self) -> Vec<Process> {
         Vec::new()
+    }
+
+    /// Waits for the next person who looks at the trace while its spans arrive. There is none by default.
+    fn snapshot_request(&self) -> impl Future<Output = SnapshotRequest> + Send {
+        pending()
     }
 
     /// Receives the events of the run, in order. It MUST NOT block.

@@ -34,7 +34,7 @@ use drivers::{
     store::StoreDialer,
     trigger::{self, Triggers},
 };
-use model::World;
+use model::{Key, World};
 use runner::Pool;
 use tokio::{net::TcpListener, runtime, task::JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -60,14 +60,14 @@ pub use start_error::StartError;
 pub use worker::plays::{LeaseCounts, LeaseFault, play as play_lease};
 
 use access::{Access, proxies::TrustedProxies};
-use config::{Config, Mode, ServerRoles};
+use config::{Config, Mode, Retention, ServerRoles};
 use database::peers::Peers;
 use http::{backlog::Backlog, tls::TlsAcceptor};
 use ingest::{
     interests::Interests,
     overview::{ReceiverOverview, SenderTerms},
 };
-use live::followers::Followers;
+use live::{followers::Followers, snapshots::Snapshots};
 use shop::keeper::ShopKeeper;
 use span_bus::SpanBus;
 use startup::DbStartup;
@@ -77,8 +77,12 @@ use worker::{
     stores::StoreSet,
 };
 
+/// The documents of the provisioning folder, if there is one.
+type ProvidedDocuments = Option<Vec<database::provision::ProvisionedDocument>>;
+
 /// The minimum number of threads for computations.
 const COMPUTE_MIN: usize = 4;
+
 /// A running server.
 #[derive(Debug)]
 pub struct Handle {
@@ -116,21 +120,17 @@ pub async fn start(
     let (triggers, stores, pool) = (strangers(&config, &shop), stores(&config), pool(&work));
     let Config { telemetry: exporters, roles, listen, workers, ids, retention, limits, .. } =
         config;
-    // Ingest: from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this server.
-    let (bus, identity) = spans.open_bus(world).await?;
-    let peers = Peers::new(identity, (Arc::clone(&bus), spans.streams()), roles, world);
-    // The database: migrated, with the key with which all replicas mint trace ids.
-    let seen = (Interests::default(), peers.clone(), Arc::clone(&bus));
-    let opening =
-        DbStartup::new(db.clone(), ids.keys, seen.clone(), world).with(provided, retention);
-    let ingest = opening.ingest();
-    let receiver = receiver::start(spans.receiver(gate, cores(&work))?, Arc::new(ingest)).await?;
+    let known = (ids.keys, provided, retention);
+    let parts = open_ingest(spans, gate, (&db, known), roles, (world, &work)).await?;
+    let IngestParts { seen, opening, receiver } = parts;
+    let (_, peers, bus) = seen.clone();
     let (listeners, addresses) = listen_on((listen, roles), &receiver, (&exporters, &peers))?;
     work.spawn(opening.clone().first()).await??;
     let keeping = peers.clone().keep_apart(calm_db.clone());
     // The API: connections are accepted here, requests are handled on the work runtime.
     let watch = Watch { telemetry: Arc::clone(&telemetry), world };
     let (stop, mut tasks) = (CancellationToken::new(), JoinSet::new());
+    let snapshots = Snapshots::default();
     let app = http::app::App {
         db: db.clone(),
         calm_db: calm_db.clone(),
@@ -145,6 +145,7 @@ pub async fn start(
         web: config.web,
         body_bytes_max: limits.body_bytes_max,
         followers: followers(&mut tasks, (&bus, &db), &work, &stop),
+        snapshots: snapshots.clone(),
         readers: Shares::new(http::app::TRACE_READS_MAX),
         writers: Shares::new(http::app::DOCUMENT_WRITES_MAX),
         pool: pool.clone(),
@@ -155,7 +156,7 @@ pub async fn start(
         backlog: Backlog::watch(&mut tasks, calm_db.clone(), limits.queued_runs_max, stop.clone()),
         liveness: liveness(&mut tasks, &work, &telemetry, &stop),
     };
-    keep_ingest(&mut tasks, (seen.clone(), receiver.witness()), (&calm_db, &watch), &stop);
+    keep_ingest(&mut tasks, (&seen, &receiver), (&calm_db, &watch), (&snapshots, &pool), &stop);
     answer(&mut tasks, (listeners, roles), (tls, proxies), app, &stop);
     // The workers, once the database is open.
     let worker = Worker {
@@ -173,6 +174,7 @@ pub async fn start(
         triggers,
         stores,
         watch,
+        snapshots,
         world,
         shared: RunState::default(),
     };
@@ -182,18 +184,46 @@ pub async fn start(
     Ok(Handle { addresses, stop, tasks, receiver, telemetry, opening, peers, shop, keeping, dbs })
 }
 
+/// What receives spans.
+struct IngestParts {
+    seen: (Interests, Peers, Arc<SpanBus>),
+    opening: DbStartup,
+    receiver: receiver::Receiver,
+}
+
+/// Opens ingest, from the receiver to the bus. The bus replays the journal of the previous process, which also identifies this
+/// server. The database is not open yet: migrated, it has the key with which all replicas mint trace ids.
+async fn open_ingest(
+    spans: ingest::Settings,
+    gate: Option<receiver::Gate>,
+    (db, (keys, provided, retention)): (&Db, (Vec<Key>, ProvidedDocuments, Retention)),
+    roles: ServerRoles,
+    (world, work): (World, &runtime::Handle),
+) -> Result<IngestParts, StartError> {
+    let (bus, identity) = spans.open_bus(world).await?;
+    let peers = Peers::new(identity, (Arc::clone(&bus), spans.streams()), roles, world);
+    let seen = (Interests::default(), peers, bus);
+    let opening = DbStartup::new(db.clone(), keys, seen.clone(), world).with(provided, retention);
+    let (settings, ingest) = (spans.receiver(gate, cores(work))?, opening.ingest());
+    let receiver = receiver::start(settings, Arc::new(ingest)).await?;
+    Ok(IngestParts { seen, opening, receiver })
+}
+
 /// Maintains what ingest knows: the bus, the external trace ids that runs wait for, and the metrics of both.
 fn keep_ingest(
     tasks: &mut JoinSet<()>,
-    ((interests, peers, bus), stats): ((Interests, Peers, Arc<SpanBus>), ReceiverStats),
+    (seen, receiver): (&(Interests, Peers, Arc<SpanBus>), &receiver::Receiver),
     (db, watch): (&Db, &Watch),
+    (snapshots, pool): (&Snapshots, &Pool),
     stop: &CancellationToken,
 ) {
-    let observed = (stats.clone(), Arc::clone(&bus));
+    let ((interests, _, bus), stats) = (seen, receiver.witness());
+    let observed = (stats.clone(), Arc::clone(bus));
     tasks.spawn(watch.telemetry.watch(observed, db.clone(), watch.world, stop.clone()));
-    tasks.spawn(span_bus::watch(Arc::clone(&bus), stop.clone()));
+    tasks.spawn(span_bus::watch(Arc::clone(bus), stop.clone()));
     tasks.spawn(interests.clone().keep(db.clone(), bus.is_shared(), stop.clone()));
-    tasks.spawn(ingest::announcements::answer((interests, peers, bus), stats, stop.clone()));
+    let active = (snapshots.clone(), pool.clone());
+    tasks.spawn(ingest::announcements::answer(seen.clone(), stats, active, stop.clone()));
 }
 
 /// Returns the endpoint to which a Collector sends to reach this server. If the server listens on all addresses, only its
@@ -323,9 +353,7 @@ fn is_own(config: &Config) -> bool {
 }
 
 /// Returns the endpoint to which a Collector sends to reach this server, and the provisioned documents.
-fn provided(
-    config: &Config,
-) -> Result<(Arc<str>, Option<Vec<database::provision::ProvisionedDocument>>), StartError> {
+fn provided(config: &Config) -> Result<(Arc<str>, ProvidedDocuments), StartError> {
     let otlp: Arc<str> = receiver_name(config).into();
     let provided = database::provision::logged(config.provisioning.as_deref(), &otlp)?;
     Ok((otlp, provided))
@@ -394,6 +422,7 @@ fn answer(
     let mut routes = api::routes(roles);
     if roles.api && app.web.is_on {
         routes.control = routes.control.merge(ui::routes());
+        routes.unknown = ui::unknown();
     }
     tasks.spawn(http::listen::serve(
         listeners.api,
@@ -422,7 +451,6 @@ fn listen_on(
     let addresses = config::Listen {
         http: api.local_addr().unwrap_or(listen.http),
         // Both ports accept both protocols; there are two for senders that expect OTLP's default ports.
-        routes.unknown = ui::unknown();
         otlp_grpc: receiver.addresses().first().copied().unwrap_or(listen.otlp_grpc),
         otlp_http: receiver.addresses().last().copied().unwrap_or(listen.otlp_http),
         probes: probes.as_ref().and_then(|it| it.local_addr().ok()),

@@ -1,7 +1,7 @@
 //! The subjects of notifications on the bus.
 
 use bus::Subject;
-use model::RunId;
+use model::{Project, RunId};
 
 /// The bus subject that notifies workers of a queued run.
 pub(crate) fn runs_waiting() -> Subject {
@@ -35,6 +35,19 @@ pub(crate) const RUN_EVENTS: &str = "run.events.";
 /// The bus subject that notifies the followers of a run of new events before its end.
 pub(crate) fn run_events(run: RunId) -> Subject {
     Subject(format!("{RUN_EVENTS}{run}"))
+}
+
+/// The prefix, before the name of a project, of the subject that notifies its followers.
+const PROJECT_NEWS: &str = "project.";
+
+/// The bus subject that notifies the followers of a project that a run was accepted or has ended.
+pub(crate) fn project_news(project: &Project) -> Subject {
+    Subject(format!("{PROJECT_NEWS}{project}"))
+}
+
+/// Returns the project that has changed, if the subject is about that.
+pub(crate) fn project_with_news(subject: &Subject) -> Option<Project> {
+    subject.0.strip_prefix(PROJECT_NEWS)?.parse().ok()
 }
 
 /// Returns the run that has new events, if the subject is about events.

@@ -1,25 +1,21 @@
-/**
- * Follows the live events of a run until its `end`.
- *
- * A stream that was cut is requested again from the last event, after a pause that grows. It ends for good with `end`, with
- * 204 (the run has ended and there is nothing new), and with a refusal that a repetition does not change.
- */
+/** Follows the live events of a run until its `end`, and those of a project. */
 
 import { address } from "./place.ts";
-import { asFailure, failureOf, type RequestFailure } from "./problem.ts";
+import type { RequestFailure } from "./problem.ts";
 import type { components } from "./schema.d.ts";
-import { SseParser } from "./sse.ts";
+import { readStream } from "./stream.ts";
 
 export type NumberedEvent = components["schemas"]["NumberedEvent"];
+export type Settlement = components["schemas"]["Settlement"];
 
 export interface Follower {
   onEvent(event: NumberedEvent): void;
+  /** What the run has of its trace, a few times a second while its spans arrive. */
+  onGathering(settlement: Settlement): void;
   onEnd(): void;
-  /** The stream is cut and will be requested again. */
+  /** The stream is cut and will be requested again from its last event. */
   onCut(failure: RequestFailure): void;
 }
-
-const PAUSES_MS = [500, 1000, 2000, 5000, 10_000] as const;
 
 export async function followRun(
   project: string,
@@ -27,95 +23,74 @@ export async function followRun(
   follower: Follower,
   signal: AbortSignal,
 ): Promise<void> {
+  const url = address(`/api/v1/runs/${encodeURIComponent(run)}/events`, { project, gathering: "true" });
   let last = "";
-  let cuts = 0;
-  while (!signal.aborted) {
-    let isOver = false;
-    try {
-      isOver = await readStream(project, run, last, signal, (id, event) => {
-        last = id;
-        cuts = 0;
-        follower.onEvent(event);
-      });
-    } catch (error) {
-      if (signal.aborted) {
-        return;
-      }
-      const failure = asFailure(error);
-      follower.onCut(failure);
-      if (failure.status >= 400 && failure.status < 500 && failure.status !== 429) {
-        return;
-      }
-    }
-    if (isOver) {
-      follower.onEnd();
-      return;
-    }
-    await pause(PAUSES_MS[Math.min(cuts, PAUSES_MS.length - 1)] ?? 1000, signal);
-    cuts += 1;
+  const isOver = await readStream(
+    {
+      request: () => ({ url, last }),
+      onEvent: ({ event, id, data }) => {
+        if (event === "end") {
+          return true;
+        }
+        const read = parsed(data);
+        if (event === "gathering") {
+          if (isSettlement(read)) {
+            follower.onGathering(read);
+          }
+        } else if (isNumbered(read)) {
+          last = id ?? String(read.n);
+          follower.onEvent(read);
+        }
+        return false;
+      },
+      onCut: (failure) => follower.onCut(failure),
+    },
+    signal,
+  );
+  if (isOver) {
+    follower.onEnd();
   }
 }
 
-/** Reads one stream; returns whether the run is over. */
-async function readStream(
+/** Follows a project: `onChange` is called when a run of it was accepted or has ended. */
+export async function followProject(
   project: string,
-  run: string,
-  last: string,
+  onChange: () => void,
   signal: AbortSignal,
-  onEvent: (id: string, event: NumberedEvent) => void,
-): Promise<boolean> {
-  const headers: Record<string, string> = { accept: "text/event-stream" };
-  if (last !== "") {
-    headers["last-event-id"] = last;
-  }
-  const url = address(`/api/v1/runs/${encodeURIComponent(run)}/events`, { project });
-  const response = await fetch(url, { headers, signal, cache: "no-store" });
-  if (response.status === 204) {
-    return true;
-  }
-  if (!response.ok || response.body === null) {
-    throw failureOf(response.status, await response.json().catch(() => undefined));
-  }
-  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
-  const parser = new SseParser();
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (done) {
-      return false;
-    }
-    for (const event of parser.push(value)) {
-      if (event.event === "end") {
-        await reader.cancel();
-        return true;
-      }
-      const read = numbered(event.data);
-      if (read !== null) {
-        onEvent(event.id ?? String(read.n), read);
-      }
-    }
-  }
+): Promise<void> {
+  const url = address("/api/v1/events", { project });
+  await readStream(
+    {
+      request: () => ({ url, last: "" }),
+      onEvent: ({ event }) => {
+        if (event === "runs") {
+          onChange();
+        }
+        return false;
+      },
+      // Lists are read now and then without it.
+      onCut: () => undefined,
+    },
+    signal,
+  );
 }
 
-/** Reads an event; null if it is not one, since later servers may send others. */
-function numbered(data: string): NumberedEvent | null {
+/** Returns what a text is as JSON; null if it is none. */
+function parsed(text: string): unknown {
   try {
-    const read = JSON.parse(data) as NumberedEvent;
-    return typeof read.n === "number" && typeof read.event === "object" ? read : null;
+    return JSON.parse(text);
   } catch {
     return null;
   }
 }
 
-function pause(ms: number, signal: AbortSignal): Promise<void> {
-  return new Promise((resolve) => {
-    const timer = setTimeout(resolve, ms);
-    signal.addEventListener(
-      "abort",
-      () => {
-        clearTimeout(timer);
-        resolve();
-      },
-      { once: true },
-    );
-  });
+/** Whether it is an event: later servers may send others. */
+function isNumbered(read: unknown): read is NumberedEvent {
+  const it = read as NumberedEvent | null;
+  return typeof it?.n === "number" && typeof it.event === "object";
+}
+
+function isSettlement(read: unknown): read is Settlement {
+  const it = read as Settlement | null;
+  return Array.isArray(it?.processes) && typeof it.waitedNs === "number";
 }

@@ -12,6 +12,8 @@ const LIST_MS = 15_000;
 const ACTIVE_RUN_MS = 5000;
 /** How often the receiver is asked for the first span, as long as the page is visible. */
 const RECEIVER_MS = 2000;
+/** How long a trace is kept without its screen: it is requested while the code of the screen is on its way. */
+const TRACE_KEPT_MS = 5000;
 
 export function makeQueryClient(): QueryClient {
   return new QueryClient({
@@ -113,12 +115,18 @@ export const receiverQuery = (project: string) =>
     refetchInterval: RECEIVER_MS,
   });
 
-/** The trace of a run that has ended does not change. It is large, so it goes with its screen. */
-export const traceQuery = (project: string, run: string) =>
+/**
+ * The trace of a run that has ended does not change. It is large, so it goes soon after its screen. Of an active run it is the
+ * spans so far.
+ */
+export const traceQuery = (project: string, run: string, isActive: boolean) =>
   queryOptions({
-    queryKey: ["trace", project, run],
+    queryKey: ["trace", project, run, isActive],
     queryFn: ({ signal }) => trace.readTraceColumns(project, run, signal),
-    gcTime: 0,
-    staleTime: Number.POSITIVE_INFINITY,
+    gcTime: TRACE_KEPT_MS,
+    staleTime: (query) => (query.state.data?.isFinal === true ? Number.POSITIVE_INFINITY : 0),
+    // Where the reader is in an active trace stays, until they ask for its new spans.
+    refetchOnWindowFocus: false,
+    refetchOnReconnect: false,
     structuralSharing: false,
   });

@@ -113,6 +113,28 @@ export interface paths {
         patch?: never;
         trace?: never;
     };
+    "/api/v1/events": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /**
+         * What changes in a project, as Server-Sent Events.
+         * @description The event `runs` means that a run of the project was accepted or has ended: read the list again. It has no id, and an empty object as `data`, comes
+         *     at most once a second, and may be missed: read the list now and then without it. The request must accept
+         *     `text/event-stream`.
+         */
+        get: operations["followProject"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
     "/api/v1/me": {
         parameters: {
             query?: never;
@@ -247,6 +269,9 @@ export interface paths {
          *     and so on), and as `data` what the JSON form has as an item. The event `end`, whose `data` has the `verdict`, comes last:
          *     the run has ended, and the verdict is final. A `provisional` one that spans may still change is an event before it. If a stream ends without it, request it again with `last-event-id`. An event may come after
          *     the verdict, where late spans would have changed it: a later request for the events returns it.
+         *
+         *     With `gathering=true` the stream also has an event `gathering` up to four times a second while spans of the run arrive: its
+         *     `data` is the settlement that the run would have if it ended now. It has no `id`, and is stored nowhere.
          */
         get: operations["readEvents"];
         put?: never;
@@ -317,9 +342,26 @@ export interface paths {
         };
         /**
          * The trace that was judged, as OTLP protobuf. It never changes.
-         * @description Where the request accepts `zstd`, the response is compressed.
+         * @description While a run collects its spans, these are the ones that it has; then the response has no `etag`. Where the request accepts `zstd`, the response is compressed.
          */
         get: operations["readTrace"];
+        put?: never;
+        post?: never;
+        delete?: never;
+        options?: never;
+        head?: never;
+        patch?: never;
+        trace?: never;
+    };
+    "/api/v1/runs/{run}/trace/attribute": {
+        parameters: {
+            query?: never;
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        /** The values of an attribute of all spans, to group them: that of the span, else that of its resource. */
+        get: operations["readTraceAttribute"];
         put?: never;
         post?: never;
         delete?: never;
@@ -337,7 +379,7 @@ export interface paths {
         };
         /**
          * The trace that was judged as columns of numbers, for programs that show all of its spans. It never changes.
-         * @description Where the request accepts `zstd` or `gzip`, the response is compressed.
+         * @description While a run collects its spans, these are the ones that it has; then the response has no `etag`. Where the request accepts `zstd` or `gzip`, the response is compressed.
          */
         get: operations["readTraceColumns"];
         put?: never;
@@ -966,6 +1008,15 @@ export interface components {
             notices: string;
             tests: components["schemas"]["AppliedTest"][];
         };
+        /** @description When the spans of a process arrived: their number in each of some equal times. */
+        Arrivals: {
+            /** @description How long each of the times is, in nanoseconds. The first begins with the first arrival. */
+            everyNs: number;
+            /** @description From its first arrival to the decision, in nanoseconds. */
+            firstNs: number;
+            /** @description The number of spans that arrived in each time, up to that of the last arrival. */
+            spans: number[];
+        };
         /** @description An assertion and what it came to. */
         AssertionJudgement: {
             /** @description As written. */
@@ -983,6 +1034,16 @@ export interface components {
             reason: string | null;
             spans: components["schemas"]["SpanEvidence"][];
             verdict: components["schemas"]["Verdict"];
+        };
+        /** @description The values of an attribute of all spans. */
+        AttributeValues: {
+            /**
+             * @description For each span, in the order of the columns, the number of its value in two bytes, little endian, in base64: 65535 for a span without the attribute,
+             *     65534 for values beyond those.
+             */
+            spans: string;
+            /** @description The different values as texts, at most 10,000 of at most 1,024 bytes; what is not a text is JSON. */
+            values: string[];
         };
         /** @description A change that a caller requested, or a login. */
         AuditEntry: {
@@ -1620,6 +1681,7 @@ export interface components {
         ProblemCode: "invalid-request" | "invalid-document" | "too-large" | "request-timeout" | "method-not-allowed" | "not-acceptable" | "not-found" | "conflict" | "version-changed" | "key-used" | "run-active" | "unauthenticated" | "forbidden" | "cross-origin" | "rate-limited" | "overloaded" | "telemetry-blocked" | "not-ready" | "unavailable" | "internal";
         /** @description How long a process had to be quiet. */
         ProcessQuiet: {
+            arrivals?: components["schemas"]["Arrivals"];
             /** @enum {string} */
             because: "least" | "seen" | "declared" | "started" | "learned" | "unknown";
             delayNs: number;
@@ -2583,6 +2645,37 @@ export interface operations {
             };
         };
     };
+    followProject: {
+        parameters: {
+            query?: {
+                project?: string;
+            };
+            header?: never;
+            path?: never;
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The events, until the client goes, or after some minutes. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "text/event-stream": string;
+                };
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
     readCaller: {
         parameters: {
             query?: never;
@@ -2924,6 +3017,8 @@ export interface operations {
                 project?: string;
                 /** @description The last event that the caller knows. */
                 after?: number;
+                /** @description Whether a live answer also has what arrives. */
+                gathering?: boolean;
             };
             header?: {
                 /**
@@ -3116,6 +3211,42 @@ export interface operations {
                     [name: string]: unknown;
                 };
                 content?: never;
+            };
+            /** @description What went wrong, as RFC 9457 has it. */
+            default: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/problem+json": components["schemas"]["Problem"];
+                };
+            };
+        };
+    };
+    readTraceAttribute: {
+        parameters: {
+            query: {
+                project?: string;
+                /** @description The key of an attribute, of at most 1,024 bytes. */
+                key: string;
+            };
+            header?: never;
+            path: {
+                /** @description The run. */
+                run: string;
+            };
+            cookie?: never;
+        };
+        requestBody?: never;
+        responses: {
+            /** @description The values. */
+            200: {
+                headers: {
+                    [name: string]: unknown;
+                };
+                content: {
+                    "application/json": components["schemas"]["AttributeValues"];
+                };
             };
             /** @description What went wrong, as RFC 9457 has it. */
             default: {

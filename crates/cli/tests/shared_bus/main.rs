@@ -1,6 +1,7 @@
 //! Servers that share spans over NATS, as `docs/server.md` specifies: a run is judged by all spans of its trace, whichever server
 //! received them, and absence counts.
 
+mod active;
 mod external;
 mod interrupted;
 mod roles;

@@ -18,7 +18,7 @@ pub(crate) mod peer;
 mod process;
 mod rules;
 
-use std::{collections::VecDeque, future::Future, pin::pin, time::Duration};
+use std::{collections::VecDeque, future::Future, pin::pin, sync::Arc, time::Duration};
 
 use drivers::{Arrival, Arrivals};
 use lang::Settle;
@@ -35,7 +35,7 @@ pub(crate) use linger::{LingerState, linger, linger_of, listen};
 pub(crate) use peer::authority;
 pub(crate) use rules::Rules;
 
-use crate::{clock::Clock, judging::JudgementContext, ports::Ports};
+use crate::{clock::Clock, judging::JudgementContext, ports::Ports, snapshot::TraceSnapshot};
 
 /// The inputs of settling a trace.
 #[derive(Debug)]
@@ -205,6 +205,9 @@ impl SettleLoop<'_> {
             };
             tokio::select! {
                 biased;
+                request = ports.snapshot_request() => {
+                    request.answer(|needs_spans| self.snapshot(&gathering, needs_spans));
+                }
                 next = arrivals.next() => match next {
                     Some(arrival) => self.backlog.push_back(arrival),
                     None => return (gathering, End::Over),
@@ -384,6 +387,13 @@ impl SettleLoop<'_> {
                 }
             }
         }
+    }
+
+    /// Returns what a person who looks on sees.
+    fn snapshot(&self, gathering: &TraceBuffer, needs_spans: bool) -> TraceSnapshot {
+        let settlement = gathering.settlement(self.answered, self.waiting.clock.now());
+        let trace = needs_spans.then(|| Arc::clone(&gathering.trace));
+        TraceSnapshot::new(settlement, trace, self.waiting.judging.resolved.secrets())
     }
 
     fn not_waited(&self, gathering: &TraceBuffer) -> Settlement {

@@ -1,34 +1,22 @@
 //! The events of a run: all of them at once, or live, as they happen.
 //!
 //! A live response is a `text/event-stream`. Each event has its number as id, so that a client that reconnects sends the last
-//! number it has and gets exactly the rest. The last event is `end`, once the run has its verdict. A stream without `end` was
+//! number it has and gets exactly the rest. What a run has of its trace while spans arrive is an event without a number, which
+//! is stored nowhere. The last event is `end`, once the run has its verdict. A stream without `end` was
 //! cut: by a server shutdown, by its maximum age, by a reader that does not read, or by a database that is unavailable.
 
-use std::{
-    convert::Infallible,
-    pin::{Pin, pin},
-    task::{Context, Poll},
-    time::Duration,
-};
+use std::{pin::pin, time::Duration};
 
 use axum::{
     Extension, Json,
     extract::State,
-    http::{HeaderMap, StatusCode, header},
-    response::{
-        IntoResponse, Response,
-        sse::{Event as Sent, KeepAlive, Sse},
-    },
+    http::{HeaderMap, StatusCode},
+    response::{IntoResponse, Response, sse::Event as Sent},
 };
 use db::DbError;
-use futures_core::Stream;
 use model::{Fault, Project, RunEvent, RunId, Verdict, What};
 use serde::{Deserialize, Serialize};
-use tokio::{
-    sync::mpsc,
-    task::JoinSet,
-    time::{Instant, sleep_until, timeout},
-};
+use tokio::time::{Instant, sleep_until};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -39,25 +27,22 @@ use crate::{
         app::App,
         extract::{PathId, QueryParams},
         problem::Problem,
+        stream::{LASTED, LIVE, LIVE_MAX, LiveSender, STOPS, asks_live, live, too_many},
     },
-    live::followers::{Follower, FollowerPlace},
+    live::followers::Follower,
     telemetry::{call::Call, traceparent::TraceParent},
 };
 
 /// The maximum number of events in one response.
 const EVENTS_MAX: u32 = 1000;
-/// The maximum number of events in the buffer to a reader.
-const UNREAD_MAX: usize = 16;
-/// How long a full buffer may wait for its reader.
-const UNREAD_TIME_MAX: Duration = Duration::from_secs(10);
-/// The maximum duration of a live response. A client that wants more reconnects and authenticates again.
-const LIVE_MAX: Duration = Duration::from_secs(5 * 60);
-/// The keep-alive interval of a live response without events.
-const KEEP_ALIVE: Duration = Duration::from_secs(5);
+/// How often a client that follows what arrives gets it, while there is something, and how often it is looked for where there is
+/// nothing.
+const SNAPSHOT: Duration = Duration::from_millis(250);
+const SNAPSHOT_ABSENT: Duration = Duration::from_secs(1);
+/// The event with what a run has of its trace.
+const GATHERING: &str = "gathering";
 /// The largest event number that every JSON parser reads exactly.
 const AFTER_MAX: i64 = (1 << 53) - 1;
-/// The media type of a live response.
-const LIVE: &str = "text/event-stream";
 /// The header by which a client that reconnects sends the id of its last event.
 const LAST_EVENT_ID: &str = "last-event-id";
 
@@ -88,6 +73,9 @@ struct After {
     #[serde(default)]
     #[param(minimum = 0, maximum = 9007199254740991_i64)]
     after: i64,
+    /// Whether a live answer also has what arrives.
+    #[serde(default)]
+    gathering: bool,
 }
 
 /// The header by which a live response is resumed.
@@ -112,6 +100,9 @@ struct LastEventId {
 /// and so on), and as `data` what the JSON form has as an item. The event `end`, whose `data` has the `verdict`, comes last:
 /// the run has ended, and the verdict is final. A `provisional` one that spans may still change is an event before it. If a stream ends without it, request it again with `last-event-id`. An event may come after
 /// the verdict, where late spans would have changed it: a later request for the events returns it.
+///
+/// With `gathering=true` the stream also has an event `gathering` up to four times a second while spans of the run arrive: its
+/// `data` is the settlement that the run would have if it ended now. It has no `id`, and is stored nowhere.
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/events",
@@ -132,7 +123,7 @@ struct LastEventId {
 )]
 async fn events(
     State(app): State<App>,
-    QueryParams(After { project, after }): QueryParams<After>,
+    QueryParams(After { project, after, gathering }): QueryParams<After>,
     Extension(context): Extension<TraceParent>,
     Extension(caller): Extension<Caller>,
     PathId(run): PathId<RunId>,
@@ -140,6 +131,10 @@ async fn events(
 ) -> Result<Response, Problem> {
     let after = numbered("after", after)?;
     let is_live = asks_live(&headers);
+    if gathering && !is_live {
+        let detail = format!("`gathering` is for a live answer: send `accept: {LIVE}`");
+        return Err(Problem::new(Fault::Invalid, detail));
+    }
     let last = last_event(&headers)?.filter(|_| is_live);
     let place = match is_live {
         true => Some(app.followers.place(&project, caller.token).ok_or_else(too_many)?),
@@ -148,18 +143,15 @@ async fn events(
     // Subscribe before the first read, so that no event is missed.
     let following = place.map(|place| (place, app.followers.follow(run)));
     let verdict = stored(&app, context, (&project, run)).await?.verdict;
-    let mut reader = Reader { app, context, project, run, after: last.unwrap_or(after), verdict };
+    let after = last.unwrap_or(after);
+    let mut reader = Reader { app, context, project, run, after, verdict, gathering };
     let first = reader.read().await?;
     let Some((place, follower)) = following else { return Ok(Json(first).into_response()) };
     if last.is_some() && first.is_empty() && verdict.is_some() {
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let work = reader.app.work.clone();
-    let (sender, unread) = mpsc::channel(UNREAD_MAX);
-    let mut task = JoinSet::new();
-    task.spawn_on(live(reader, first, follower, sender), &work);
-    let live = Live { unread, _task: task, _place: place };
-    Ok(Sse::new(live).keep_alive(KeepAlive::new().interval(KEEP_ALIVE)).into_response())
+    Ok(live(place, &work, |sender| follow(reader, first, follower, sender)))
 }
 
 /// Reads the events of a run, page by page.
@@ -172,6 +164,8 @@ struct Reader {
     after: i64,
     /// The verdict of the run, as far as it is known.
     verdict: Option<Verdict>,
+    /// Whether its reader follows what arrives.
+    gathering: bool,
 }
 
 impl Reader {
@@ -188,93 +182,89 @@ impl Reader {
         }
         Ok(events.into_iter().map(|(n, event)| NumberedEvent { n, event }).collect())
     }
+
+    /// Returns what the run has of its trace, if a worker collects it.
+    async fn snapshot(&self) -> Option<Sent> {
+        let Self { app, project, run, .. } = self;
+        let settlement = app.snapshots.settlement(&app.bus, project, *run).await?;
+        let data = serde_json::to_string(&settlement).ok()?;
+        Some(Sent::default().event(GATHERING).data(data))
+    }
+}
+
+/// Why a live response continues or ends.
+enum Wake {
+    /// There may be new events.
+    News,
+    /// It is time for the next snapshot.
+    Snapshot,
+    /// It ends, with this comment.
+    End(&'static str),
 }
 
 /// Sends past and new events, until the run has ended or the maximum duration is over.
-async fn live(
+async fn follow(
     mut reader: Reader,
     first: Vec<NumberedEvent>,
     mut follower: Follower,
-    sender: mpsc::Sender<Sent>,
+    sender: LiveSender,
 ) {
-    let (deadline, stopped) = (Instant::now() + LIVE_MAX, follower.stopped());
-    let mut stopped = pin!(stopped);
+    let (began, stopped) = (Instant::now(), follower.stopped());
+    let (mut stopped, mut snapshot_at) = (pin!(stopped), began);
     let mut events = first;
     loop {
         let is_last = events.len() < EVENTS_MAX as usize;
         for event in events {
-            if !send(&sender, sent(&event)).await {
+            if !sender.send(sent(&event)).await {
                 return;
             }
         }
-        match reader.verdict {
-            Some(verdict) if is_last => {
-                let end = Sent::default().event("end");
-                let end = end.data(format!("{{\"verdict\":\"{}\"}}", verdict.as_str()));
-                send(&sender, end).await;
-                return;
-            }
-            None if is_last => {
-                tokio::select! {
-                    () = follower.news(reader.after) => {}
-                    () = &mut stopped => {
-                        send(&sender, Sent::default().comment("the server stops: come again")).await;
-                        return;
-                    }
-                    () = sleep_until(deadline) => {
-                        send(&sender, Sent::default().comment("this lasted long: come again")).await;
-                        return;
-                    }
+        if let Some(verdict) = reader.verdict.filter(|_| is_last) {
+            let end = Sent::default().event("end");
+            let end = end.data(format!("{{\"verdict\":\"{}\"}}", verdict.as_str()));
+            sender.send(end).await;
+            return;
+        }
+        let wake = match is_last {
+            false => Wake::News,
+            true => tokio::select! {
+                () = follower.news(reader.after) => Wake::News,
+                () = sleep_until(snapshot_at), if reader.gathering => Wake::Snapshot,
+                () = &mut stopped => Wake::End(STOPS),
+                () = sleep_until(began + LIVE_MAX) => Wake::End(LASTED),
+            },
+        };
+        events = match wake {
+            Wake::News => match reader.read().await {
+                Ok(events) => events,
+                Err(error) => {
+                    tracing::debug!(run = %reader.run, %error, "a live answer ends early");
+                    return;
                 }
+            },
+            Wake::Snapshot => {
+                let snapshot = reader.snapshot().await;
+                let pause = if snapshot.is_some() { SNAPSHOT } else { SNAPSHOT_ABSENT };
+                snapshot_at = Instant::now() + pause;
+                if let Some(snapshot) = snapshot
+                    && !sender.send(snapshot).await
+                {
+                    return;
+                }
+                Vec::new()
             }
-            _ => {}
-        }
-        events = match reader.read().await {
-            Ok(events) => events,
-            Err(error) => {
-                tracing::debug!(run = %reader.run, %error, "a live answer ends early");
+            Wake::End(comment) => {
+                sender.send(Sent::default().comment(comment)).await;
                 return;
             }
         };
     }
 }
 
-/// Sends an event to the reader; returns false if the reader does not read any more.
-async fn send(sender: &mpsc::Sender<Sent>, event: Sent) -> bool {
-    matches!(timeout(UNREAD_TIME_MAX, sender.send(event)).await, Ok(Ok(())))
-}
-
 fn sent(event: &NumberedEvent) -> Sent {
     // An event from the database can always be serialized.
     let data = serde_json::to_string(event).unwrap_or_default();
     Sent::default().id(event.n.to_string()).event(event.event.what.as_str()).data(data)
-}
-
-/// The stream of a live response. Dropping it aborts the task that fills it, and releases its permit.
-struct Live {
-    unread: mpsc::Receiver<Sent>,
-    _task: JoinSet<()>,
-    _place: FollowerPlace,
-}
-
-impl Stream for Live {
-    type Item = Result<Sent, Infallible>;
-
-    fn poll_next(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Self::Item>> {
-        self.unread.poll_recv(context).map(|sent| sent.map(Ok))
-    }
-}
-
-/// Whether a request accepts a live response.
-fn asks_live(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).into_iter();
-    let mut ranges =
-        accepted.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    ranges.any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let is_named = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(LIVE));
-        is_named && !parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
-    })
 }
 
 /// Returns the id of the last event that a client that reconnects has.
@@ -292,37 +282,14 @@ fn numbered(name: &str, n: i64) -> Result<i64, Problem> {
     Err(Problem::new(Fault::Invalid, detail))
 }
 
-fn too_many() -> Problem {
-    let detail = format!(
-        "as many live answers are open as there may be for this token, this project or all: ask without `accept: {LIVE}`, or later"
-    );
-    Problem::new(Fault::Overloaded, detail)
-}
-
 #[cfg(test)]
 mod tests {
     use axum::http::{HeaderMap, HeaderName};
 
-    use super::{asks_live, last_event};
+    use super::last_event;
 
     fn headers(name: &'static str, value: &str) -> HeaderMap {
         [(HeaderName::from_static(name), value.parse().expect("a value"))].into_iter().collect()
-    }
-
-    #[test]
-    fn only_who_names_a_stream_gets_one() {
-        for (accept, is_live) in [
-            ("text/event-stream", true),
-            ("Text/Event-Stream; q=0.5", true),
-            ("application/json, text/event-stream", true),
-            ("text/event-stream;q=0", false),
-            ("application/json", false),
-            ("text/*", false),
-            ("*/*", false),
-        ] {
-            assert_eq!(asks_live(&headers("accept", accept)), is_live, "{accept}");
-        }
-        assert!(!asks_live(&HeaderMap::new()));
     }
 
     #[test]

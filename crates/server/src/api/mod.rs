@@ -4,6 +4,7 @@
 //! no handler does.
 
 mod audit;
+mod changes;
 mod demo;
 mod documents;
 mod events;
@@ -68,6 +69,7 @@ fn operations() -> OpenApiRouter<App> {
         .merge(traces::routes())
         .merge(trace_detail::routes())
         .merge(events::routes())
+        .merge(changes::routes())
         .merge(reports::routes())
         .merge(judgements::routes())
         .merge(suite_runs::routes())

@@ -153,6 +153,7 @@ pub(super) async fn start(
     if is_planted(Plant::HintTwice) {
         app.watch.hint(context, &*app.bus, subjects::runs_waiting());
     }
+    app.bus.hint(subjects::project_news(&new.project));
     let location = format!("/api/v1/runs/{}", new.id);
     let run = Run::queued(new, version);
     Ok((StatusCode::ACCEPTED, [(header::LOCATION, location)], Json(run)).into_response())

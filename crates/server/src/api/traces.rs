@@ -3,6 +3,8 @@
 //! A stored trace never changes, so that a client that has it gets 304. The columns of a trace that was stored without them are made
 //! for its first reader. Deliberately absent: the format of columns, which is in `otlp`.
 
+use std::sync::Arc;
+
 use axum::{
     Extension,
     extract::State,
@@ -11,6 +13,7 @@ use axum::{
 };
 use db::DbError;
 use model::{Fault, Faulty, Project, RunId, Trace};
+use otlp::ColumnsTooLarge;
 use utoipa_axum::{router::OpenApiRouter, routes};
 
 use super::{openapi, runs::ProjectQuery};
@@ -23,6 +26,7 @@ use crate::{
         permit::ReaderPermit,
         problem::Problem,
     },
+    live::snapshots::ActiveTrace,
     telemetry::{call::Call, traceparent::TraceParent},
 };
 
@@ -40,7 +44,7 @@ pub(super) fn routes() -> OpenApiRouter<App> {
 
 /// The trace that was judged, as OTLP protobuf. It never changes.
 ///
-/// Where the request accepts `zstd`, the response is compressed.
+/// While a run collects its spans, these are the ones that it has; then the response has no `etag`. Where the request accepts `zstd`, the response is compressed.
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/trace",
@@ -75,13 +79,17 @@ async fn trace(
         Compression::Zstd => source.read(app.db.trace_zstd(&project, id)).await?,
         Compression::Gzip | Compression::Plain => source.read(app.db.trace(&project, id)).await?,
     };
-    let bytes = bytes.ok_or_else(|| absent(id))?;
+    let Some(bytes) = bytes else {
+        let (place, trace) = source.active(place).await?;
+        let (place, otlp) = place.work(move || otlp::encode(&trace)).await;
+        return Ok(sent((PROTOBUF, Compression::Plain), otlp, place));
+    };
     Ok(OTLP_TAG.on(sent((PROTOBUF, compression), bytes, place)))
 }
 
 /// The trace that was judged as columns of numbers, for programs that show all of its spans. It never changes.
 ///
-/// Where the request accepts `zstd` or `gzip`, the response is compressed.
+/// While a run collects its spans, these are the ones that it has; then the response has no `etag`. Where the request accepts `zstd` or `gzip`, the response is compressed.
 #[utoipa::path(
     get,
     path = "/api/v1/runs/{run}/trace/columns",
@@ -111,7 +119,11 @@ async fn columns(
         return source.not_modified(COLUMNS_TAG).await;
     }
     let place = ReaderPermit::take(&app, &project).await;
-    let stored = source.read(app.db.columns(&project, id)).await?.ok_or_else(|| absent(id))?;
+    let Some(stored) = source.read(app.db.columns(&project, id)).await? else {
+        let (place, trace) = source.active(place).await?;
+        let (place, columns) = place.work(move || otlp::columns(&trace)).await;
+        return Ok(sent((COLUMNS, Compression::Plain), columns.map_err(unfit)?, place));
+    };
     let (place, zstd) = match stored.zstd {
         Some(zstd) => (place, zstd),
         None => source.make_columns(place).await?,
@@ -161,18 +173,53 @@ impl TraceSource<'_> {
     }
 
     /// Returns the trace as an OTLP message.
-    pub(super) async fn otlp(&self) -> Result<Vec<u8>, Problem> {
-        let bytes = self.read(self.app.db.trace(self.project, self.id)).await?;
-        bytes.ok_or_else(|| absent(self.id))
+    pub(super) async fn otlp(
+        &self,
+        place: ReaderPermit,
+    ) -> Result<(ReaderPermit, Vec<u8>), Problem> {
+        match self.read(self.app.db.trace(self.project, self.id)).await? {
+            Some(bytes) => Ok((place, bytes)),
+            None => {
+                let (place, trace) = self.active(place).await?;
+                Ok(place.work(move || otlp::encode(&trace)).await)
+            }
+        }
     }
 
     /// Returns the decoded trace.
     pub(super) async fn decoded(
         &self,
         place: ReaderPermit,
-    ) -> Result<(ReaderPermit, Trace), Problem> {
-        let (place, trace) = place.trace(self.app, self.context, (self.project, self.id)).await?;
-        Ok((place, trace.ok_or_else(|| absent(self.id))?))
+    ) -> Result<(ReaderPermit, Arc<Trace>), Problem> {
+        match place.trace(self.app, self.context, (self.project, self.id)).await? {
+            (place, Some(trace)) => Ok((place, Arc::new(trace))),
+            (place, None) => self.active(place).await,
+        }
+    }
+
+    /// Returns the trace of a run that still collects its spans.
+    async fn active(&self, place: ReaderPermit) -> Result<(ReaderPermit, Arc<Trace>), Problem> {
+        let Self { app, context, project, id } = self;
+        let run = app.watch.db(*context, Call("SELECT", "runs"), app.db.run(project, *id)).await?;
+        // Other servers are not disturbed for a run that has ended, or for none.
+        if run.is_none_or(|run| run.verdict.is_some()) {
+            return Err(absent(*id));
+        }
+        let active = app.snapshots.trace(&app.bus, project, *id).await;
+        match active.ok_or_else(|| absent(*id))? {
+            ActiveTrace::TooLarge => {
+                let detail = format!(
+                    "the run `{id}` still collects its spans, on another server, and they are too many to be sent on: read them \
+                     when the run has ended"
+                );
+                let problem = Problem::new(Fault::Invalid, detail);
+                Err(problem.with_status(StatusCode::PAYLOAD_TOO_LARGE))
+            }
+            active => {
+                let (place, trace) = place.work(move || active.into_trace()).await;
+                Ok((place, trace.ok_or_else(|| absent(*id))?))
+            }
+        }
     }
 
     async fn not_modified(&self, tag: WeakTag) -> Result<Response, Problem> {
@@ -186,14 +233,15 @@ impl TraceSource<'_> {
     async fn make_columns(&self, place: ReaderPermit) -> Result<(ReaderPermit, Vec<u8>), Problem> {
         let (place, trace) = self.decoded(place).await?;
         let (place, columns) = place.work(move || otlp::columns(&trace)).await;
-        let columns = columns.map_err(|error| {
-            Problem::new(error.fault(), error.to_string())
-                .with_status(StatusCode::PAYLOAD_TOO_LARGE)
-        })?;
+        let columns = columns.map_err(unfit)?;
         let kept = self.app.db.keep_columns(self.project, self.id, columns.into());
         let kept = self.app.watch.db(self.context, Call("UPDATE", "traces"), kept).await;
         Ok((place, kept.map_err(too_large)?))
     }
+}
+
+fn unfit(error: ColumnsTooLarge) -> Problem {
+    Problem::new(error.fault(), error.to_string()).with_status(StatusCode::PAYLOAD_TOO_LARGE)
 }
 
 fn absent(id: RunId) -> Problem {

@@ -9,7 +9,7 @@ use std::{
 };
 
 use db::AwaitedTrace;
-use model::{BusSlot, Project};
+use model::{BusSlot, Project, RunId};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 use super::identity::hex;
@@ -35,6 +35,15 @@ pub(crate) enum PeerMessage {
     Seen {
         /// The project.
         project: Project,
+    },
+    /// What a run has of its trace: the server that executes it answers.
+    Snapshot {
+        /// The project of the run.
+        project: Project,
+        /// The run.
+        run: RunId,
+        /// Whether its spans are needed too.
+        needs_spans: bool,
     },
 }
 

@@ -13,7 +13,7 @@ use crate::{
     access::{Access, proxies::Origin},
     config::WebConfig,
     ingest::overview::ReceiverOverview,
-    live::followers::Followers,
+    live::{followers::Followers, snapshots::Snapshots},
     shop::keeper::ShopKeeper,
     span_bus::SpanBus,
     startup::DbStartup,
@@ -49,6 +49,8 @@ pub(crate) struct App {
     pub(crate) body_bytes_max: usize,
     /// The followers of active runs.
     pub(crate) followers: Arc<Followers>,
+    /// What active runs have of their traces.
+    pub(crate) snapshots: Snapshots,
     /// Permits for readers of a trace: each reader may hold tens of megabytes.
     pub(crate) readers: Shares<Project>,
     /// Permits for writers of documents: each writer may make the database compress and log megabytes.

@@ -14,5 +14,6 @@ pub(crate) mod permit;
 pub(crate) mod problem;
 pub(crate) mod router;
 mod stall;
+pub(crate) mod stream;
 pub(crate) mod tls;
 mod write_timeout;

@@ -1,10 +1,11 @@
-//! Answers the workers of other servers: they announce traces with external ids, and request what the receiver has seen.
+//! Answers other servers: their workers announce traces with external ids, and request what the receiver has seen; their API
+//! requests what active runs have of their traces.
 
 use std::{sync::Arc, time::Duration};
 
-use bus::PeerRequest;
 use drivers::receiver::ReceiverStats;
-use tokio::time::sleep;
+use runner::Pool;
+use tokio::{task::JoinSet, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::interests::Interests;
@@ -15,16 +16,21 @@ use crate::{
         receiver_reports::ReceiverReport,
         sharing,
     },
+    live::snapshots::Snapshots,
     span_bus::SpanBus,
 };
 
 /// The pause until the server takes part in the bus.
 const PAUSE: Duration = Duration::from_millis(100);
 
+/// The maximum number of snapshots of runs that are made at a time for other servers.
+const SNAPSHOTS_MAX: usize = 8;
+
 /// Answers until the server stops.
 pub(crate) async fn answer(
     (interests, peers, bus): (Interests, Peers, Arc<SpanBus>),
     stats: ReceiverStats,
+    (snapshots, pool): (Snapshots, Pool),
     stop: CancellationToken,
 ) {
     let answering = async {
@@ -34,9 +40,23 @@ pub(crate) async fn answer(
                 None => sleep(PAUSE).await,
             }
         };
+        let mut making = JoinSet::new();
         loop {
             let request = requests.next().await;
-            if let Some(answer) = answer_to(&request, &interests, (&peers, &bus, &stats)) {
+            let Ok(message) = serde_json::from_slice(&request.body) else { continue };
+            if let PeerMessage::Snapshot { project, run, needs_spans } = message {
+                // A run takes a moment to answer, and no other request waits for it.
+                while making.try_join_next().is_some() {}
+                if making.len() < SNAPSHOTS_MAX {
+                    let (snapshots, share) = (snapshots.clone(), pool.share(project.clone()));
+                    making.spawn(async move {
+                        let made = snapshots.answer((&project, run), needs_spans, &share).await;
+                        if let Some(answer) = made.and_then(|it| serde_json::to_vec(&it).ok()) {
+                            request.answer(&answer).await;
+                        }
+                    });
+                }
+            } else if let Some(answer) = answer_to(message, &interests, (&peers, &bus, &stats)) {
                 request.answer(&answer).await;
             }
         }
@@ -47,13 +67,13 @@ pub(crate) async fn answer(
     }
 }
 
-/// Returns the answer; none to what a later version requests.
+/// Returns the answer; none to what this server cannot answer.
 fn answer_to(
-    request: &PeerRequest,
+    message: PeerMessage,
     interests: &Interests,
     (peers, bus, stats): (&Peers, &SpanBus, &ReceiverStats),
 ) -> Option<Vec<u8>> {
-    let is_known = match serde_json::from_slice(&request.body).ok()? {
+    let is_known = match message {
         PeerMessage::Announce(trace) => interests.announced(trace.awaited()?),
         PeerMessage::Check(trace) => interests.is_known_from_start(&trace.awaited()?),
         PeerMessage::Sharing(trace) => {
@@ -63,6 +83,7 @@ fn answer_to(
             let report = ReceiverReport::new(peers.process(), &stats.seen(&project));
             return serde_json::to_vec(&report).ok().filter(|_| peers.receives());
         }
+        PeerMessage::Snapshot { .. } => return None,
     };
     serde_json::to_vec(&InterestAnswer::new(peers.process(), is_known)).ok()
 }

@@ -20,6 +20,7 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
+use super::projects::ProjectFollowers;
 use crate::subjects;
 
 /// The maximum number of followers: a quarter of the listener's connections, so that other requests are always served. Runs of one
@@ -35,6 +36,8 @@ const POLL: Duration = Duration::from_millis(500);
 pub(crate) struct Followers {
     /// The state of each followed run.
     runs: Mutex<HashMap<RunId, watch::Sender<News>>>,
+    /// The followers of projects, which share the permits with those of runs.
+    pub(crate) projects: ProjectFollowers,
     of_projects: Shares<Project>,
     of_callers: Shares<TokenId>,
     /// Cancelled when all followers have to end.
@@ -71,7 +74,8 @@ impl Followers {
     pub(crate) fn new(stop: CancellationToken) -> Arc<Self> {
         let of_projects = Shares::new(FOLLOWERS_MAX);
         let of_callers = Shares::with_share(FOLLOWERS_MAX, OF_CALLER_MAX);
-        Arc::new(Self { runs: Mutex::default(), of_projects, of_callers, stop })
+        let (runs, projects) = (Mutex::default(), ProjectFollowers::default());
+        Arc::new(Self { runs, projects, of_projects, of_callers, stop })
     }
 
     /// Returns a permit for one more follower; `None` if all are taken, or all of this project or this caller. With authentication
@@ -113,7 +117,15 @@ impl Followers {
         }
     }
 
+    /// Waits until all followers have to end.
+    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + use<> {
+        self.stop.clone().cancelled_owned()
+    }
+
     fn wake_followers(&self, subject: &Subject) {
+        if let Some(project) = subjects::project_with_news(subject) {
+            return self.projects.notify(&project);
+        }
         if let Some(news) =
             subjects::run_with_news(subject).and_then(|run| self.runs().get(&run).cloned())
         {
@@ -168,7 +180,7 @@ impl Follower {
 
     /// Waits until all followers have to end.
     pub(crate) fn stopped(&self) -> impl Future<Output = ()> + use<> {
-        self.followers.stop.clone().cancelled_owned()
+        self.followers.stopped()
     }
 }
 

@@ -1,3 +1,5 @@
-//! What happens to runs, while it happens: to clients that follow a run.
+//! What happens to runs, while it happens: to clients that follow a run or a project.
 
 pub(crate) mod followers;
+pub(crate) mod projects;
+pub(crate) mod snapshots;

@@ -19,7 +19,7 @@ use model::{
     Answer, Attempt, BusSlot, Faulty, KeyRing, Progress, Project, Request, RunEvent, Step,
     Timestamp, TraceId, Verdict, What,
 };
-use runner::{LeaseLost, Ports, Share};
+use runner::{LeaseLost, Ports, Share, SnapshotRequest};
 use tokio::{
     task::JoinSet,
     time::{Instant, sleep},
@@ -33,6 +33,7 @@ use super::{
 use crate::{
     database::peers::{Announcement, RunTimes},
     ingest::interests::{Interest, channel},
+    live::snapshots::SnapshotQueue,
     plant::{Plant, is_planted},
     span_bus::SpanBus,
     subjects,
@@ -74,6 +75,8 @@ pub(super) struct WorkerPorts<'a> {
     proved: Arc<Mutex<Option<Instant>>>,
     /// The announcement of an external trace, once servers on a shared bus have answered it.
     announcement: OnceLock<Announcement>,
+    /// The requests of people who look on.
+    snapshots: SnapshotQueue,
 }
 
 /// The state of a run's linger.
@@ -133,6 +136,7 @@ impl<'a> WorkerPorts<'a> {
             resumed: progress.attempt().map(|attempt| (attempt.at, bus.clone())),
             proved: Arc::default(),
             announcement: OnceLock::new(),
+            snapshots: worker.snapshots.register(lease.run, project.clone()),
         }
     }
 
@@ -346,6 +350,10 @@ impl Ports for WorkerPorts<'_> {
             poll(&mut arrivals, Arc::clone(store), trace);
         }
         arrivals
+    }
+
+    async fn snapshot_request(&self) -> SnapshotRequest {
+        self.snapshots.next().await
     }
 
     fn logs(&self, trace: TraceId) -> u64 {

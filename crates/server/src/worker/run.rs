@@ -412,6 +412,7 @@ async fn record(
     }
     written.map_err(|error| ports::lost(&error))?;
     worker.bus.hint(subjects::run_news(taken.run_id));
+    worker.bus.hint(subjects::project_news(&taken.project));
     let linger = ports.lingers_since();
     let linger = linger.map(|since| StepTime { step: Step::Linger, began: since, ended: began });
     tell(worker, (ports.trace(), taken), &ended, (linger, began));

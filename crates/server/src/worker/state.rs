@@ -24,6 +24,7 @@ use crate::{
     config,
     database::{keys::Keys, peers::Peers},
     ingest::interests::Interests,
+    live::snapshots::Snapshots,
     span_bus::SpanBus,
     telemetry::{calls::Watch, spans::RunTrace},
 };
@@ -50,6 +51,8 @@ pub(crate) struct Worker {
     pub(crate) triggers: Triggers,
     pub(crate) stores: Arc<StoreSet>,
     pub(crate) watch: Watch,
+    /// Where people who look on reach its runs.
+    pub(crate) snapshots: Snapshots,
     pub(crate) world: World,
     pub(crate) shared: RunState,
 }

@@ -82,7 +82,7 @@ function RunView({ run, live }: { readonly run: Schemas["Run"]; readonly live: L
       <>
         <Banner mark={markOf({ ...run, state: run.state })} parts={progress(run)} />
         <Facts run={run} />
-        <LiveEvents live={live} acceptedAt={run.acceptedAt} />
+        <LiveEvents live={live} run={run} />
       </>
     );
   }

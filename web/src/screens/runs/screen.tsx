@@ -9,6 +9,7 @@ import { Empty } from "../../kit/states.tsx";
 import { words } from "../../words.ts";
 import { runsCommand, testsCommand } from "../command.ts";
 import { useProject } from "../search.ts";
+import { useChanges } from "../use-changes.ts";
 import { Filters } from "./filters.tsx";
 import { hasFilter, momentOf } from "./moments.ts";
 import styles from "./screen.module.css";
@@ -20,6 +21,7 @@ export default function RunsScreen() {
   const search = useSearch({ from: "/runs" });
   const filter = { ...search, from: momentOf(search.from), until: momentOf(search.until) };
   const query = useQuery(runsQuery(project, filter));
+  useChanges(project);
   return (
     <Page tab={words.runs.title} title={words.runs.title} command={runsCommand(project, filter)}>
       <Filters key={JSON.stringify(search)} search={search} />

@@ -16,6 +16,7 @@ import { words } from "../../words.ts";
 import { testCommand } from "../command.ts";
 import { RunsTable } from "../runs/table.tsx";
 import { useProject } from "../search.ts";
+import { useChanges } from "../use-changes.ts";
 import { RunButton } from "./run-button.tsx";
 import styles from "./screen.module.css";
 
@@ -24,6 +25,7 @@ export default function TestScreen() {
   const project = useProject();
   const { test } = useParams({ from: "/t/$test" });
   const trend = useQuery(trendQuery(project, test));
+  useChanges(project);
   const versions = useQuery(versionsQuery(project, test));
   // A deleted test still has its runs.
   const isUnknown = versions.error !== null && asFailure(versions.error).status === 404;

@@ -15,6 +15,7 @@ import { lastJudged, markOf, worstFirst } from "../../verdict/trend.ts";
 import { words } from "../../words.ts";
 import { firstTestCommand, testsCommand } from "../command.ts";
 import { useProject } from "../search.ts";
+import { useChanges } from "../use-changes.ts";
 import { TestRows } from "./rows.tsx";
 import styles from "./screen.module.css";
 
@@ -26,6 +27,7 @@ export default function TestsScreen() {
   const { q } = useSearch({ from: "/" });
   const navigate = useNavigate({ from: "/" });
   const query = useInfiniteQuery(testsQuery(project));
+  useChanges(project);
   const filter = (text: string) =>
     void navigate({ search: (before) => ({ ...before, q: text === "" ? undefined : text }), replace: true });
   return (

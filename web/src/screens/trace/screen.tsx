@@ -1,13 +1,15 @@
 import { useQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useParams, useSearch } from "@tanstack/react-router";
-import { useCallback, useMemo } from "react";
-import { readTraceSpans, selectTraceSpans } from "../../api/client.ts";
+import { type ReactNode, useCallback, useMemo } from "react";
+import { readTraceAttribute, readTraceSpans, selectTraceSpans } from "../../api/client.ts";
 import { runQuery, traceQuery } from "../../api/queries.ts";
+import { Button } from "../../kit/button.tsx";
 import { Loaded } from "../../kit/loaded.tsx";
 import { visible } from "../../kit/marks.ts";
 import { Page } from "../../kit/page.tsx";
 import { Empty } from "../../kit/states.tsx";
 import { Label, Prose } from "../../kit/text.tsx";
+import { attributeValues } from "../../trace/attribute.ts";
 import { type Columns, ColumnsError, hexId, nameOf, readColumns } from "../../trace/columns.ts";
 import { type Deciding, TraceModel } from "../../trace/model.ts";
 import type { SpanDetails, SpanSource } from "../../trace/source.ts";
@@ -27,8 +29,9 @@ export default function TraceScreen() {
   const project = useProject();
   const { run: id } = useParams({ from: "/r/$run/trace" });
   const runAnswer = useQuery(runQuery(project, id));
-  const trace = useQuery(traceQuery(project, id));
   const run = runAnswer.data;
+  const isActive = run !== undefined && run.state !== "ended";
+  const trace = useQuery(traceQuery(project, id, isActive));
   const name = run?.outcome?.test ?? run?.test ?? words.trace.title;
   // The spans that decided come with the run: without it, the trace would open on the wrong ones.
   const isKnown = run !== undefined || runAnswer.isError;
@@ -53,9 +56,33 @@ export default function TraceScreen() {
       command={traceCommand(project, id)}
     >
       <Loaded query={isKnown ? trace : { ...trace, data: undefined }} rows={12}>
-        {(buffer) => <OpenTrace buffer={buffer} project={project} run={id} outcome={run?.outcome ?? null} />}
+        {({ buffer }) => {
+          const open = (
+            <OpenTrace
+              key={trace.dataUpdatedAt}
+              buffer={buffer}
+              project={project}
+              run={id}
+              outcome={run?.outcome ?? null}
+            />
+          );
+          return isActive ? <ActiveTrace onRead={() => void trace.refetch()}>{open}</ActiveTrace> : open;
+        }}
       </Loaded>
     </Page>
+  );
+}
+
+/** The trace of a run that still collects its spans. */
+function ActiveTrace({ onRead, children }: { readonly onRead: () => void; readonly children: ReactNode }) {
+  return (
+    <div className={styles.open}>
+      <p className={styles.active}>
+        {words.trace.active}
+        <Button onPress={onRead}>{words.trace.readAgain}</Button>
+      </p>
+      {children}
+    </div>
   );
 }
 
@@ -85,7 +112,11 @@ function OpenTrace({ buffer, project, run, outcome }: Props) {
         return copyOf(copies.spans, columns, span);
       },
       select: (selector, signal) => selectTraceSpans(project, run, selector, signal),
-      attribute: null,
+      attribute: async (key, signal) => {
+        const { columns } = model as TraceModel;
+        const answer = await readTraceAttribute(project, run, key, signal);
+        return attributeValues(answer, columns.count, words.trace.table);
+      },
     }),
     [project, run, model],
   );
