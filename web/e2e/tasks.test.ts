@@ -3,8 +3,8 @@
 import type { Browser } from "playwright-core";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import type { components } from "../src/api/schema.d.ts";
-import { deleteSlowCopy, get, newestRun, post, slowCopy } from "./api.ts";
-import { launch, open, picture, settled, URL_OF_SERVER, visit } from "./browser.ts";
+import { deleteSlowCopy, failedRun, get, post, type RunState, slowCopy } from "./api.ts";
+import { launch, open, picture, settled, visit } from "./browser.ts";
 import { tabTo } from "./keyboard.ts";
 
 let browser: Browser;
@@ -15,21 +15,6 @@ afterAll(async () => {
   await deleteSlowCopy();
   await browser?.close();
 });
-
-interface RunState {
-  readonly id: string;
-  readonly state: string;
-  readonly test: string;
-  readonly verdict: string | null;
-}
-
-async function failedRun() {
-  const run = await newestRun("failed");
-  if (run?.outcome == null) {
-    throw new Error("these cases need a server with a run that failed");
-  }
-  return { run, outcome: run.outcome };
-}
 
 it("a failed run states in one sentence which statement is false, with its place and what was found", async () => {
   const { run, outcome } = await failedRun();
@@ -111,63 +96,17 @@ it("a span that decided leads to its attributes in the trace, and a selector to 
   const selected = `/api/v1/runs/${run.id}/trace/select?q=${encodeURIComponent(`span[name="${span?.name}"]`)}`;
   const { total } = await get<components["schemas"]["SelectedSpans"]>(selected);
   await page.getByText(`${total} of `).waitFor();
+  await page.getByRole("button", { name: "Table", exact: true }).click();
+  await page.getByLabel("Group by").selectOption("attribute");
+  await page.getByLabel("Attribute", { exact: true }).fill("service.name");
+  await page.keyboard.press("Enter");
+  await page
+    .locator("table")
+    .getByRole("button", { name: span?.service ?? "", exact: true })
+    .waitFor();
   await page.getByLabel("Search in this trace").fill("span[name=");
   expect(await page.getByRole("alert").innerText()).toContain("expected a value, found the end");
   expect(visited.complaints).toEqual([]);
-  await visited.context.close();
-});
-
-it("a run that the page starts is followed live until its verdict", async () => {
-  const { run } = await failedRun();
-  const test = await slowCopy(run.test);
-  const visited = await visit(browser);
-  const { page } = visited;
-  const streams: string[] = [];
-  page.on("response", (response) => {
-    if (response.url().includes("/events?")) {
-      streams.push(`${response.status()} ${response.headers()["content-type"]}`);
-    }
-  });
-  await open(visited, `/t/${test}`);
-  await page.getByRole("button", { name: "Run", exact: true }).first().click();
-  await page.waitForURL(/\/r\/[0-9a-f-]{36}/);
-  const id = /\/r\/([0-9a-f-]{36})/.exec(page.url())?.[1];
-  const live = page.getByRole("region", { name: "Live" });
-  await live.getByText("the trigger was fired").waitFor({ timeout: 10_000 });
-  await live.getByText(/the system answered with status|the trigger was not answered/).waitFor();
-  await page.getByRole("button", { name: "Stop" }).waitFor();
-  expect(streams).toEqual(["200 text/event-stream"]);
-  await picture(page, "run-live-1440-light");
-  await page.getByRole("button", { name: "Run again" }).waitFor({ timeout: 60_000 });
-  const ended = await get<RunState>(`/api/v1/runs/${id}`);
-  expect(ended.state).toBe("ended");
-  expect(await page.locator("h1").innerText()).toContain(ended.verdict);
-  expect(visited.complaints).toEqual([]);
-  await visited.context.close();
-});
-
-it("a stream that was cut is continued behind its last event", async () => {
-  const { run } = await failedRun();
-  const test = await slowCopy(run.test);
-  const visited = await visit(browser);
-  const { page } = visited;
-  const lastIds: Array<string | undefined> = [];
-  await page.route("**/events?*", async (route) => {
-    lastIds.push(route.request().headers()["last-event-id"]);
-    if (lastIds.length === 1) {
-      const event = { at: new Date().toISOString(), what: "accepted" };
-      const body = `id: 1\nevent: accepted\ndata: ${JSON.stringify({ n: 1, event })}\n\nid: 2\ndata: {"n":`;
-      await route.fulfill({ contentType: "text/event-stream", body });
-    } else {
-      await route.continue();
-    }
-  });
-  const started = await post<RunState>(`/api/v1/tests/${test}/runs`, {});
-  await page.goto(`${URL_OF_SERVER}/r/${started.id}`);
-  const live = page.getByRole("region", { name: "Live" });
-  await live.getByText("the trigger was fired").waitFor({ timeout: 10_000 });
-  expect(lastIds.slice(0, 2)).toEqual([undefined, "1"]);
-  expect(await live.getByText("accepted").count()).toBe(1);
   await visited.context.close();
 });
 

@@ -182,14 +182,14 @@ describe.each(LOOKS)("at $width px, $scheme", ({ width, scheme }) => {
 it("where the system forces colours, the canvas keeps those of the services", async () => {
   const visited = await visit(browser, { hasSession: false, isPlain: true });
   await openRun(visited, shopRun(), "?focus=all");
-  await visited.page.waitForTimeout(300);
+  const colours = () =>
+    visited.page.locator("[data-stage]").evaluate((it) => {
+      const canvas = it as HTMLCanvasElement;
+      const pixels = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data;
+      return new Set(pixels === undefined ? [] : new Uint32Array(pixels.buffer)).size;
+    });
+  await expect.poll(colours, { timeout: 10_000 }).toBeGreaterThan(20);
   await picture(visited.page, "trace-forced");
-  const colours = await visited.page.locator("[data-stage]").evaluate((it) => {
-    const canvas = it as HTMLCanvasElement;
-    const pixels = canvas.getContext("2d")?.getImageData(0, 0, canvas.width, canvas.height).data;
-    return new Set(pixels === undefined ? [] : new Uint32Array(pixels.buffer)).size;
-  });
-  expect(colours).toBeGreaterThan(20);
   expect(visited.complaints).toEqual([]);
   await visited.context.close();
 });

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
 /// The id of the test.
-pub const TEST: &str = "large-import";
+pub(crate) const TEST: &str = "large-import";
 const TRACE: &str = "6b8efff798038103d269b633813fc60c";
 /// The root is the hundred-thousandth span; the first page has one call less.
 const PAGES: u64 = 200;
@@ -22,14 +22,14 @@ const WAITED: u64 = 2_700_000_000;
 /// How long the server may take to record that nothing is fired.
 const RECORDED_MAX: Duration = Duration::from_secs(20);
 
-pub fn document() -> String {
+pub(crate) fn document() -> String {
     format!(
         "type: Test
 spec:
   id: {TEST}
   name: a large import
   trigger: {{type: traceid, traceid: {{id: {TRACE}}}}}
-  settle: {{flush: 2s, timeout: 25s}}
+  settle: {{flush: 2s, timeout: 2m}}
   trace:
     - count(span[name=\"import page\"]) = {PAGES}
 "
@@ -37,7 +37,7 @@ spec:
 }
 
 /// Sends the trace once the run waits for it, a page in an export.
-pub async fn send(server: &Server, run: &str) -> Result<()> {
+pub(crate) async fn send(server: &Server, run: &str) -> Result<()> {
     let client = reqwest::Client::new();
     let began = Instant::now();
     let events = format!("{}/api/v1/runs/{run}/events", server.api);
