@@ -1,14 +1,16 @@
 /** The screens and their addresses. */
 
+import type { QueryClient } from "@tanstack/react-query";
 import {
-  createRootRoute,
+  createRootRouteWithContext,
   createRoute,
   createRouter,
   lazyRouteComponent,
   retainSearchParams,
 } from "@tanstack/react-router";
 import { prefix } from "../api/place.ts";
-import { NAME, parseSearch, type SearchText, stringifySearch, textOf } from "./search.ts";
+import { runQuery, traceQuery } from "../api/queries.ts";
+import { NAME, PROJECT, parseSearch, type SearchText, stringifySearch, textOf } from "./search.ts";
 import { Broken } from "./shell/broken.tsx";
 import { Missing } from "./shell/missing.tsx";
 import { Shell } from "./shell/shell.tsx";
@@ -26,7 +28,11 @@ export interface RunsSearch {
   readonly cursor?: string | undefined;
 }
 
-const root = createRootRoute({
+interface Context {
+  readonly queries: QueryClient;
+}
+
+const root = createRootRouteWithContext<Context>()({
   component: Shell,
   errorComponent: Broken,
   notFoundComponent: Missing,
@@ -73,6 +79,12 @@ const runTrace = createRoute({
   getParentRoute: () => root,
   path: "/r/$run/trace",
   validateSearch: traceSearch,
+  // Requested beside the code of the screen, not after it. The screen reads both, and what went wrong with them.
+  loaderDeps: ({ search }) => ({ project: textOf(search as SearchText, "project") ?? PROJECT }),
+  loader: ({ context, deps, params }) => {
+    void context.queries.prefetchQuery(runQuery(deps.project, params.run));
+    void context.queries.prefetchQuery(traceQuery(deps.project, params.run, false));
+  },
   component: lazyRouteComponent(() => import("./trace/screen.tsx")),
 });
 
@@ -105,16 +117,21 @@ const login = createRoute({
   component: lazyRouteComponent(() => import("./login/screen.tsx")),
 });
 
-export const router = createRouter({
-  routeTree: root.addChildren([tests, test, runs, run, runTrace, fileTrace, suites, start, login]),
-  basepath: prefix === "" ? "/" : prefix,
-  parseSearch,
-  stringifySearch,
-  defaultPreload: false,
-});
+const routeTree = root.addChildren([tests, test, runs, run, runTrace, fileTrace, suites, start, login]);
+
+export function makeRouter(queries: QueryClient) {
+  return createRouter({
+    routeTree,
+    context: { queries },
+    basepath: prefix === "" ? "/" : prefix,
+    parseSearch,
+    stringifySearch,
+    defaultPreload: false,
+  });
+}
 
 declare module "@tanstack/react-router" {
   interface Register {
-    router: typeof router;
+    router: ReturnType<typeof makeRouter>;
   }
 }

@@ -5,6 +5,7 @@
  * rests and with each move of the selection, never with each frame.
  */
 
+import { afterFrame } from "../kit/after-frame.ts";
 import { NONE } from "./columns.ts";
 import type { TraceModel } from "./model.ts";
 import { paintBrush } from "./paint/axis.ts";
@@ -68,6 +69,8 @@ export class Stage {
   readonly #flame = new FlameImage();
   readonly #minimap = new Minimap();
   #frame = 0;
+  #isMinimapDue = false;
+  #stopMinimap: (() => void) | null = null;
   #timer: ReturnType<typeof setTimeout> | undefined;
   #resting: Resting;
   readonly #listeners = new Set<() => void>();
@@ -111,8 +114,10 @@ export class Stage {
       attributes.disconnect();
       system.removeEventListener("change", themed);
       cancelAnimationFrame(this.#frame);
+      this.#stopMinimap?.();
       clearTimeout(this.#timer);
       this.#frame = 0;
+      this.#stopMinimap = null;
       this.#parts = null;
     };
   }
@@ -263,7 +268,15 @@ export class Stage {
     if (this.brushed !== null) {
       paintBrush(frame, this.brushed, this.timeArea());
     }
-    this.#minimap.paint({ ...frame, context: small }, this.#theme);
+    if (this.#isMinimapDue) {
+      this.#minimap.paint({ ...frame, context: small }, this.#theme);
+    } else {
+      // The first one looks at every span, which the spans in view need not wait for.
+      this.#stopMinimap ??= afterFrame(() => {
+        this.#isMinimapDue = true;
+        this.paintSoon();
+      });
+    }
   }
 
   #rest(): Resting {

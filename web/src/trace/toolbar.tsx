@@ -8,7 +8,8 @@ import {
   ZoomIn,
   ZoomOut,
 } from "lucide-react";
-import { type ReactNode, useSyncExternalStore } from "react";
+import { type ReactNode, useEffect, useState, useSyncExternalStore } from "react";
+import { afterFrame } from "../kit/after-frame.ts";
 import { Button } from "../kit/button.tsx";
 import { words } from "../words.ts";
 import { type CommandHost, run, setLevel } from "./commands.ts";
@@ -136,6 +137,16 @@ function FocusSelect({
   readonly focus: Focus;
   readonly onChange: (focus: Focus) => void;
 }) {
+  const [isCounted, setCounted] = useState(false);
+  // The critical path needs every span, which the spans in view need not wait for.
+  useEffect(() => afterFrame(() => setCounted(true)), []);
+  const countOf = (it: Focus) => (it === "critical" && !isCounted ? null : model.countOf(it));
+  const labelOf = (it: Focus) => {
+    const count = countOf(it);
+    return count === null
+      ? words.trace.focus[it]
+      : `${words.trace.focus[it]} (${count.toLocaleString("en")})`;
+  };
   return (
     <label className={styles.focus}>
       <span className={styles.focusWord}>{words.trace.focus.label}</span>
@@ -149,8 +160,8 @@ function FocusSelect({
         }}
       >
         {FOCUSES.map((it) => (
-          <option key={it} value={it} disabled={it !== focus && it !== "all" && model.countOf(it) === 0}>
-            {`${words.trace.focus[it]} (${model.countOf(it).toLocaleString("en")})`}
+          <option key={it} value={it} disabled={it !== focus && it !== "all" && countOf(it) === 0}>
+            {labelOf(it)}
           </option>
         ))}
       </select>
