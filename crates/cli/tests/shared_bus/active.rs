@@ -81,7 +81,7 @@ async fn look_on(api: &Member, ingest: &Member) -> Result<()> {
     for (of_others, status) in [
         ("trace?project=other", 404),
         ("trace/columns?project=other", 404),
-        ("events?gathering=true", 400),
+        ("events?gathering=true", 406),
         ("../../events", 400),
     ] {
         let refused = reqwest::get(format!("{path}/{of_others}")).await?;

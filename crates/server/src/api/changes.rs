@@ -8,7 +8,6 @@ use axum::{
     http::HeaderMap,
     response::{Response, sse::Event},
 };
-use model::Fault;
 use tokio::time::{Instant, sleep, sleep_until};
 use utoipa_axum::{router::OpenApiRouter, routes};
 
@@ -19,7 +18,7 @@ use crate::{
         app::App,
         extract::QueryParams,
         problem::Problem,
-        stream::{LASTED, LIVE, LIVE_MAX, LiveSender, STOPS, asks_live, live, too_many},
+        stream::{LASTED, LIVE_MAX, LiveSender, STOPS, asks_live, live, not_live, too_many},
     },
     live::projects::ProjectFollower,
 };
@@ -57,8 +56,7 @@ async fn changes(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     if !asks_live(&headers) {
-        let detail = format!("changes are a live answer: send `accept: {LIVE}`");
-        return Err(Problem::new(Fault::Invalid, detail));
+        return Err(not_live("changes are"));
     }
     let place = app.followers.place(&project, caller.token).ok_or_else(too_many)?;
     let (follower, stopped) = (app.followers.projects.follow(project), app.followers.stopped());

@@ -27,7 +27,7 @@ use crate::{
         app::App,
         extract::{PathId, QueryParams},
         problem::Problem,
-        stream::{LASTED, LIVE, LIVE_MAX, LiveSender, STOPS, asks_live, live, too_many},
+        stream::{LASTED, LIVE_MAX, LiveSender, STOPS, asks_live, live, not_live, too_many},
     },
     live::followers::Follower,
     telemetry::{call::Call, traceparent::TraceParent},
@@ -132,8 +132,7 @@ async fn events(
     let after = numbered("after", after)?;
     let is_live = asks_live(&headers);
     if gathering && !is_live {
-        let detail = format!("`gathering` is for a live answer: send `accept: {LIVE}`");
-        return Err(Problem::new(Fault::Invalid, detail));
+        return Err(not_live("`gathering` is"));
     }
     let last = last_event(&headers)?.filter(|_| is_live);
     let place = match is_live {

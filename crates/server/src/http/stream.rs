@@ -8,7 +8,7 @@ use std::{
 };
 
 use axum::{
-    http::{HeaderMap, header},
+    http::{HeaderMap, StatusCode, header},
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -88,6 +88,12 @@ pub(crate) fn asks_live(headers: &HeaderMap) -> bool {
         let is_named = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(LIVE));
         is_named && !parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
     })
+}
+
+/// Refuses a request for what only a live response has.
+pub(crate) fn not_live(what: &str) -> Problem {
+    let detail = format!("{what} part of a live response only: send `accept: {LIVE}`");
+    Problem::new(Fault::Invalid, detail).with_status(StatusCode::NOT_ACCEPTABLE)
 }
 
 /// The problem of a request for one more live response than there may be.
