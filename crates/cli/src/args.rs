@@ -1,8 +1,11 @@
 //! The command line arguments.
 
+mod connection;
+mod format;
 mod ready;
 mod report;
 mod run;
+mod runs;
 mod server;
 mod shared;
 mod start;
@@ -19,16 +22,19 @@ use model::TraceId;
 
 use crate::demo;
 
+pub(crate) use connection::Connection;
+pub(crate) use format::{OutputFormat, TextFormat};
 pub(crate) use ready::Ready;
 pub(crate) use report::Target;
 pub(crate) use run::{Protocol, RunArgs, Shard};
-pub(crate) use server::{Apply, At, Delete, Export, Get, List, TrendArgs, VersionedId};
-pub(crate) use shared::{
-    Configuration, Filter, Identity, ReportArgs, Tests, TraceFileArgs, Variables,
+pub(crate) use runs::{
+    RunRejudge, RunReport, RunStop, RunTrace, RunView, RunWatch, RunsCommand, RunsList,
 };
-pub(crate) use start::{InitArgs, LoginArgs, NewArgs};
+pub(crate) use server::{Apply, Audit, Delete, Export, Get, History, List, TrendArgs, VersionedId};
+pub(crate) use shared::{Configuration, Filter, ReportArgs, Tests, TraceFileArgs, Variables};
+pub(crate) use start::{ContextCommand, InitArgs, LoginArgs, LogoutArgs, NewArgs, WhoamiArgs};
 pub(crate) use store::{StoreCommand, StoreTest};
-pub(crate) use token::TokenCommand;
+pub(crate) use token::{TokenCommand, TokenCreate, TokenList, TokenRevoke};
 pub(crate) use traces::{Accept, Diff, Mutate, Record, TraceArgs};
 
 /// Trace-based testing for distributed systems.
@@ -68,8 +74,9 @@ pub(crate) enum Command {
     /// out.
     Learn,
     Lint(Lint),
-    #[command(flatten)]
-    OfTraces(OfTraces),
+    #[command(subcommand)]
+    Shape(ShapeCommand),
+    Mutate(Box<Mutate>),
     Fmt(Fmt),
     Explain(Explain),
     #[command(subcommand)]
@@ -90,13 +97,12 @@ pub(crate) enum Command {
     Telemetry(Telemetry),
 }
 
-/// Commands for recorded traces.
+/// The shapes of traces: readable trees without ids and times, to be committed and compared with later traces
 #[derive(Debug, Subcommand)]
-pub(crate) enum OfTraces {
+pub(crate) enum ShapeCommand {
     Record(Box<Record>),
     Diff(Box<Diff>),
     Accept(Box<Accept>),
-    Mutate(Box<Mutate>),
 }
 
 /// Commands for a server.
@@ -107,8 +113,16 @@ pub(crate) enum OfServer {
     List(List),
     Delete(Delete),
     Export(Export),
+    History(History),
+    #[command(subcommand)]
+    Runs(RunsCommand),
     Trend(TrendArgs),
+    Audit(Audit),
     Login(LoginArgs),
+    Logout(LogoutArgs),
+    Whoami(WhoamiArgs),
+    #[command(subcommand)]
+    Context(ContextCommand),
     #[command(subcommand)]
     Token(TokenCommand),
 }
@@ -233,11 +247,8 @@ pub(crate) enum Telemetry {
 /// Which server's telemetry is meant.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Status {
-    /// The server [default: the profile's, else http://127.0.0.1:11633]
-    #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
-    pub(crate) server: Option<String>,
     #[command(flatten)]
-    pub(crate) identity: Identity,
+    pub(crate) connection: Connection,
 }
 
 /// What a trace has to reach.

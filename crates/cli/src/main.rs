@@ -8,6 +8,7 @@ mod args;
 mod beside;
 mod check;
 mod configuration;
+mod contexts;
 mod demo;
 mod demo_hook;
 mod discovery;
@@ -19,12 +20,12 @@ mod format;
 mod init;
 mod learn;
 mod lint;
+mod listing;
 mod log;
 mod login;
 mod mutate;
 mod new;
 mod observe;
-mod profiles;
 mod recording;
 mod remote;
 mod reports;
@@ -36,6 +37,7 @@ mod stores;
 mod terminal;
 mod token;
 mod variables;
+mod yaml;
 
 use std::{
     env,
@@ -51,7 +53,7 @@ use server::config::Environment;
 use source::Colour;
 use tokio::runtime::{self, Runtime};
 
-use args::{Args, Command, OfServer, OfTraces, SchemaOf, StoreCommand};
+use args::{Args, Command, OfServer, SchemaOf, ShapeCommand, StoreCommand};
 use exit::Exit;
 use serve::Outside;
 use terminal::{Interactivity, Terminal};
@@ -74,13 +76,10 @@ fn main() -> ExitCode {
     let (Ok(exit) | Err(exit)) = match args.command {
         Command::Run(args) => on(work(), &terminal, |work| {
             work.block_on(async {
-                match (&args.server, &args.identity.profile) {
-                    (Some(_), _) | (_, Some(_)) => {
-                        remote::run(&args, &environment().collect(), &terminal).await
-                    }
-                    (None, None) => {
-                        run::run(&args, environment().collect(), world, &terminal).await
-                    }
+                if args.is_remote() {
+                    remote::run(&args, &environment().collect(), &terminal).await
+                } else {
+                    run::run(&args, environment().collect(), world, &terminal).await
                 }
             })
         }),
@@ -90,9 +89,10 @@ fn main() -> ExitCode {
         }),
         Command::Learn => learn::learn(&terminal),
         Command::Lint(args) => lint::lint(&args, &world, &terminal),
-        Command::OfTraces(command) => on(work(), &terminal, |work| {
-            work.block_on(of_traces(&command, environment().collect(), &world, &terminal))
+        Command::Shape(command) => on(work(), &terminal, |work| {
+            work.block_on(shape(&command, &environment().collect(), &terminal))
         }),
+        Command::Mutate(args) => mutate::mutate(&args, environment().collect(), &world, &terminal),
         Command::Fmt(args) => format::fmt(&args, &terminal),
         Command::Explain(args) => explain::explain(&args, &terminal),
         Command::Schema(args) => {
@@ -149,19 +149,16 @@ fn check(args: &args::Check, world: World, terminal: &Terminal) -> Result<Exit, 
     }
 }
 
-/// Runs a command on complete traces.
-async fn of_traces(
-    command: &OfTraces,
-    environment: Vec<(String, String)>,
-    world: &World,
+/// Runs a command on the shape of a trace.
+async fn shape(
+    command: &ShapeCommand,
+    environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let known = || environment.iter().cloned().collect();
     match command {
-        OfTraces::Record(args) => shapes::record(args, &known(), terminal).await,
-        OfTraces::Diff(args) => shapes::diff(args, &known(), terminal).await,
-        OfTraces::Accept(args) => shapes::accept(args, &known(), terminal).await,
-        OfTraces::Mutate(args) => mutate::mutate(args, environment, world, terminal),
+        ShapeCommand::Record(args) => shapes::record(args, environment, terminal).await,
+        ShapeCommand::Diff(args) => shapes::diff(args, environment, terminal).await,
+        ShapeCommand::Accept(args) => shapes::accept(args, environment, terminal).await,
     }
 }
 
@@ -179,6 +176,12 @@ async fn of_server(
         OfServer::Delete(args) => remote::delete(args, environment, terminal).await,
         OfServer::Export(args) => remote::export(args, environment, terminal).await,
         OfServer::Trend(args) => remote::trend(args, environment, terminal).await,
+        OfServer::History(args) => remote::history(args, environment, terminal).await,
+        OfServer::Runs(command) => remote::runs(command, environment, world, terminal).await,
+        OfServer::Audit(args) => remote::audit(args, environment, terminal).await,
+        OfServer::Logout(args) => login::logout(args, environment, terminal),
+        OfServer::Whoami(args) => login::whoami(args, environment, terminal).await,
+        OfServer::Context(command) => login::context(command, environment, terminal),
         OfServer::Login(args) => login::login(args, environment, terminal).await,
         OfServer::Token(args) => token::token(args, environment, world, terminal).await,
     }

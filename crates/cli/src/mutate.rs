@@ -95,7 +95,7 @@ fn exit(
     }
     // The comparison is exact: 90 % of 1000 are 900, and 899 are below it.
     let is_below = |least: u8| found.killed() * 100 < usize::from(least) * found.total();
-    if let Some(least) = args.least.filter(|least| is_below(*least)) {
+    if let Some(least) = args.min_score.filter(|least| is_below(*least)) {
         terminal.line(&format!("error: the score is below the least one, {least} %"));
         exit = Exit::Failed;
     }
@@ -197,7 +197,7 @@ fn judge_all(
 ) -> Result<MutatedTrace, TraceFull> {
     let trace = &recording.trace;
     let attributes = args.attributes.clone().unwrap_or_default();
-    let mutants = shape::mutants(trace, &attributes, args.most, lang::trigger(trace));
+    let mutants = shape::mutants(trace, &attributes, args.max_mutants, lang::trigger(trace));
     let parts = Parts::of(trace);
     let mut judged = Vec::with_capacity(mutants.list.len());
     aware.iter().for_each(|(number, _)| totals[*number].traces += 1);

@@ -1,4 +1,4 @@
-//! `record`, `diff` and `accept`: write the shape of a trace to a file, compare it, and update it.
+//! `shape record`, `shape diff` and `shape accept`: write the shape of a trace to a file, compare it, and update it.
 
 use std::{
     fs::OpenOptions,
@@ -12,9 +12,16 @@ use server::config::Environment;
 use shape::{Difference, Shape};
 use source::Colour;
 
-use crate::{args, documents, exit::Exit, recording, remote, run::state, terminal::Terminal};
+use crate::{
+    args::{self, TextFormat},
+    documents,
+    exit::Exit,
+    recording, remote,
+    run::state,
+    terminal::Terminal,
+};
 
-/// The version of the output of `diff --json`. It increases when a field is removed or changes its meaning.
+/// The version of the output of `shape diff --format json`. It increases when a field is removed or changes its meaning.
 const SCHEMA_VERSION: u32 = 1;
 
 /// Writes the shape of a trace.
@@ -46,7 +53,7 @@ pub(crate) async fn diff(
     let compared = compare(&args.golden, &args.recorded, environment, terminal).await?;
     let ShapeComparison { trace, differences, .. } = &compared;
     let is_same = differences.is_empty();
-    if args.json {
+    if args.format == TextFormat::Json {
         let all: Vec<_> = differences.iter().map(as_json).collect();
         let told = json!({
             "schemaVersion": SCHEMA_VERSION,
@@ -60,7 +67,9 @@ pub(crate) async fn diff(
     } else {
         tell(&args.golden, &compared, terminal);
         if !is_same {
-            terminal.line("is it meant? then `qualitytrace accept`, with the same words behind it");
+            terminal.line(
+                "is it meant? then `qualitytrace shape accept`, with the same words behind it",
+            );
         }
     }
     Ok(if is_same { Exit::Passed } else { Exit::Failed })
@@ -74,7 +83,7 @@ pub(crate) async fn accept(
 ) -> Result<Exit, Exit> {
     if environment.get("CI").is_some_and(|value| !value.is_empty()) {
         terminal.line(
-            "error: `accept` is refused where `CI` is set: nobody reviews the difference there; accept it on your own machine and commit the file",
+            "error: `shape accept` is refused where `CI` is set: nobody reviews the difference there; accept it on your own machine and commit the file",
         );
         return Err(Exit::Refused);
     }
@@ -123,7 +132,7 @@ async fn trace(
 ) -> Result<Trace, Exit> {
     match (&recorded.trace, recorded.run) {
         (Some(file), _) => recording::read(file, recorded.trace_id, terminal),
-        (None, Some(run)) => remote::trace(run, &recorded.at, environment, terminal).await,
+        (None, Some(run)) => remote::trace(run, &recorded.connection, environment, terminal).await,
         (None, None) => {
             terminal.line("error: no trace is named: give a file, or `--run ID`");
             Err(Exit::Refused)
@@ -184,7 +193,7 @@ fn create(file: &Path, text: &str, terminal: &Terminal) -> Result<(), Exit> {
         let file = file.display();
         terminal.line(&match error.kind() {
             ErrorKind::AlreadyExists => format!(
-                "error: `{file}` is there already; `qualitytrace accept {file} TRACE` brings it up to date"
+                "error: `{file}` is there already; `qualitytrace shape accept {file} TRACE` brings it up to date"
             ),
             _ => format!("error: cannot write `{file}`: {error}"),
         });

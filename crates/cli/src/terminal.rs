@@ -1,7 +1,7 @@
 //! The output streams that people and pipelines read.
 
 use std::{
-    io::{self, Write},
+    io::{self, IsTerminal, Write},
     sync::{Arc, Mutex, PoisonError},
 };
 
@@ -85,6 +85,16 @@ impl Terminal {
         self.above(|| {
             let _closed = write!(io::stdout().lock(), "{text}");
         });
+    }
+
+    /// Whether stdout is a terminal.
+    pub(crate) fn is_shown(&self) -> bool {
+        io::stdout().is_terminal()
+    }
+
+    /// Writes a result that is no text.
+    pub(crate) fn bytes(&self, bytes: &[u8]) {
+        let _closed = io::stdout().lock().write_all(bytes);
     }
 
     /// Hides secrets in a text, and escapes everything that would control the terminal.

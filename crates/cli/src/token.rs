@@ -1,12 +1,31 @@
-//! `token create`: creates the first token of a server directly in its database.
+//! `token`: creates the first token of a server directly in its database, lists and revokes tokens of a server.
 
 use model::World;
 use server::{FirstToken, config::Environment, create_token};
 
-use crate::{args::TokenCommand, configuration, exit::Exit, terminal::Terminal};
+use crate::{
+    args::{TokenCommand, TokenCreate},
+    configuration,
+    exit::Exit,
+    remote,
+    terminal::Terminal,
+};
 
 pub(crate) async fn token(
-    TokenCommand::Create(args): &TokenCommand,
+    command: &TokenCommand,
+    environment: &Environment,
+    world: World,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    match command {
+        TokenCommand::Create(args) => create(args, environment, world, terminal).await,
+        TokenCommand::List(args) => remote::tokens(args, environment, terminal).await,
+        TokenCommand::Revoke(args) => remote::revoke(args, environment, terminal).await,
+    }
+}
+
+async fn create(
+    args: &TokenCreate,
     environment: &Environment,
     world: World,
     terminal: &Terminal,

@@ -47,7 +47,10 @@ async fn documents_go_to_a_server_and_come_back() -> Result<()> {
         said(&["apply", &folder.path().display().to_string()]).await?,
         applied.replace("new", "unchanged")
     );
-    assert_eq!(said(&["list", "test-suites"]).await?, "shop `The shop`: version 1\n");
+    assert_eq!(
+        said(&["list", "test-suites"]).await?,
+        "ID    VERSION  NAME\nshop  1        The shop\n"
+    );
     assert_eq!(said(&["list", "test-suites", "--project", "other"]).await?, "");
     let suite = said(&["get", "test-suite", "shop"]).await?;
     assert_eq!(suite, "type: TestSuite\nspec: {id: shop, name: The shop, steps: [nobody]}\n");

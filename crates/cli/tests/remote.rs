@@ -341,7 +341,11 @@ async fn a_server_is_reached_by_tls_and_only_if_it_is_trusted() -> Result<()> {
         let api = server.api.replace("127.0.0.1", port);
         let mut list = Command::new(BINARY);
         let list = list.args(["list", "tests", "--server", &api]).env(name, &ca).output().await?;
-        assert_eq!(String::from_utf8_lossy(&list.stdout), "alone `alone`: version 1\n", "{list:?}");
+        assert_eq!(
+            String::from_utf8_lossy(&list.stdout),
+            "ID     VERSION  NAME\nalone  1        alone\n",
+            "{list:?}"
+        );
     }
     assert_eq!(server.terminate().await?, Some(0));
     database.remove().await

@@ -122,11 +122,11 @@ async fn commands(folder: &Path, api: &str, token: &str) -> Result<Vec<String>> 
     assert_eq!(code, 0, "{known}");
     assert!(known.contains("knows you as `admin`, admin"), "{known}");
     let mut heard = vec![refused, known];
-    // From now on the profile has the token.
+    // From now on the context has the token.
     for arguments in [
         &["apply", "test.yaml"][..],
         &["run", "--server", api, "test.yaml"],
-        &["run", "--profile", "default", "test.yaml"],
+        &["run", "--context", "default", "test.yaml"],
     ] {
         let (code, out) = said(folder, arguments, None).await?;
         assert_eq!(code, 0, "{arguments:?}: {out}");
@@ -191,8 +191,79 @@ async fn what_is_secret_stays_so() -> Result<()> {
         }
     }
     assert_eq!(database.count(IN_THE_RECORD).await?, 0, "no token is in the record");
-    let kept = folder.path().join("qualitytrace/profiles.json");
+    let kept = folder.path().join("qualitytrace/contexts.json");
     assert!(fs::read_to_string(&kept)?.contains(&token), "it is where it belongs");
     collector.kill().await?;
+    database.remove().await
+}
+
+/// Every command on contexts, tokens and the audit log, by a user with the right and by one without it.
+#[tokio::test(flavor = "multi_thread")]
+async fn contexts_tokens_and_the_audit_log_have_commands() -> Result<()> {
+    let folder = TempDir::new()?;
+    let database = Database::create("context_commands").await?;
+    let mut server = Server::start(folder.path(), &database, free_port()?).await?;
+    let token = async |arguments: &[&str]| -> Result<String> {
+        let create = [&["token", "create", "--config", &server.config], arguments].concat();
+        let (code, out) = said(folder.path(), &create, None).await?;
+        assert_eq!(code, 0, "{out}");
+        Ok(out.lines().find(|line| line.starts_with("qtt_")).context("a token")?.to_owned())
+    };
+    let admin = token(&[]).await?;
+    let viewer = token(&["--name", "reader", "--role", "viewer", "--project", "shop"]).await?;
+    let say = async |arguments: &[&str]| said(folder.path(), arguments, None).await;
+    let api = server.api.as_str();
+
+    // Without a context there is no token, and the server refuses.
+    assert_eq!(say(&["whoami", "--server", api]).await?.0, 2);
+    assert_eq!(say(&["context", "list"]).await?.1, "no contexts: `qualitytrace login` makes one\n");
+    assert_eq!(say(&["logout"]).await?.0, 2);
+    for (context, token) in [("work", &admin), ("reading", &viewer)] {
+        let login = ["login", "--server", api, "--context", context, "--project", "shop"];
+        let (code, out) = said(folder.path(), &login, Some(token)).await?;
+        assert_eq!(code, 0, "{out}");
+    }
+    let (code, out) = say(&["context", "list"]).await?;
+    let lines: Vec<Vec<_>> = out.lines().map(|line| line.split_whitespace().collect()).collect();
+    assert_eq!(code, 0, "{out}");
+    assert_eq!(lines[0], ["CONTEXT", "SERVER", "PROJECT"]);
+    assert_eq!(lines[1], ["*", "reading", api, "shop"]);
+    assert_eq!(lines[2], ["work", api, "shop"]);
+    assert!(!out.contains("qtt_"), "{out}");
+
+    // The current context is the viewer's, who may not list tokens.
+    let (code, out) = say(&["whoami"]).await?;
+    assert_eq!((code, out), (0, format!("reader: viewer at {api}, projects: shop\n")));
+    for refused in [&["token", "list"][..], &["audit"]] {
+        let (code, out) = say(refused).await?;
+        assert_eq!(code, 2, "{out}");
+        assert!(out.starts_with("error: the server at "), "{out}");
+    }
+    assert_eq!(say(&["context", "use", "nowhere"]).await?.0, 2);
+    assert_eq!(say(&["context", "use", "work"]).await?.0, 0);
+    let (code, out) = say(&["token", "list", "--format", "json"]).await?;
+    assert_eq!(code, 0, "{out}");
+    let tokens: Vec<serde_json::Value> = serde_json::from_str(&out)?;
+    assert_eq!(tokens.len(), 2, "{out}");
+    let reader = tokens.iter().find(|it| it["name"] == "reader").context("the reader")?;
+    let id = reader["id"].as_str().context("an id")?;
+    let (_, names) = say(&["token", "list", "--format", "name"]).await?;
+    assert!(names.lines().any(|line| line == id), "{names}");
+    let (_, yaml) = say(&["token", "list", "--format", "yaml"]).await?;
+    assert!(yaml.contains("name: reader\n"), "{yaml}");
+
+    let (code, out) = say(&["token", "revoke", id]).await?;
+    assert_eq!((code, out), (0, format!("{id}: revoked\n")));
+    let (code, out) = say(&["whoami", "--context", "reading"]).await?;
+    assert_eq!(code, 2, "{out}");
+    let (code, out) = say(&["audit", "--limit", "1"]).await?;
+    assert_eq!(code, 0, "{out}");
+    assert_eq!(out.lines().count(), 2, "{out}");
+    assert!(out.contains("DELETE") && out.contains(id), "{out}");
+
+    assert_eq!(say(&["context", "remove", "reading"]).await?.0, 0);
+    assert_eq!(say(&["logout"]).await?.0, 0);
+    assert_eq!(say(&["context", "list", "--format", "name"]).await?.1, "");
+    server.child.kill().await?;
     database.remove().await
 }

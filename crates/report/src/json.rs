@@ -43,17 +43,17 @@ fn json(outcome: &Outcome) -> String {
 pub(crate) fn line(value: &impl Serialize) -> String {
     let plain = serde_json::to_string(value)
         .expect("it has only fields with names and nothing in it refuses to be written");
-    let mut line = escape_hidden(&plain);
+    let mut line = harmless_json(&plain);
     line.push('\n');
     line
 }
 
-/// Escapes characters that JSON allows but that affect a terminal, such as U+009B, which starts a control sequence, and
+/// Escapes, in one line of JSON, characters that JSON allows but that affect a terminal, such as U+009B, which starts a control sequence, and
 /// text that a CI pipeline would parse as a command.
 ///
 /// Outside its strings JSON is visible ASCII, and within them no such character follows a backslash; so each can be
 /// replaced in place, and the value stays the same.
-fn escape_hidden(json: &str) -> String {
+pub fn harmless_json(json: &str) -> String {
     let mut escaped = String::with_capacity(json.len() + 1);
     let mut before = None;
     for c in json.chars() {

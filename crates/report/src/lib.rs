@@ -33,7 +33,7 @@ use source::Colour;
 
 pub use format::{Format, ReportInput};
 pub use html::{Hide, WATERFALL_SPANS_MAX, Waterfall};
-pub use json::SCHEMA_VERSION;
+pub use json::{SCHEMA_VERSION, harmless_json};
 pub use markdown::{COMMENT_BYTES_MAX, SUMMARY_BYTES_MAX, markdown};
 pub use text::{duration, harmless};
 pub use why::{overtaken, superseded};

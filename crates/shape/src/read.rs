@@ -67,7 +67,7 @@ pub fn read(text: &Text) -> (Option<Shape>, Vec<Diagnostic>) {
     }
     if part == Part::Head && !found.has_errors() {
         let message = format!("`{}` is empty, and no shape", text.name());
-        found.push(found.error(None, message).help("`qualitytrace record` writes one"));
+        found.push(found.error(None, message).help("`qualitytrace shape record` writes one"));
     }
     let is_right = !found.has_errors();
     let shape = is_right.then(|| reader.finish(keep.unwrap_or_default()));
@@ -106,7 +106,7 @@ fn head(line: &str, start: usize) -> Result<(), Mistake> {
         true => format!("this is a shape of another version; this program reads `{HEAD}`"),
         false => format!("a shape begins with `{HEAD}`"),
     };
-    let help = "have `qualitytrace record` write it anew".to_owned();
+    let help = "have `qualitytrace shape record` write it anew".to_owned();
     Err(Mistake { at: start..start + line.len(), message, help })
 }
 

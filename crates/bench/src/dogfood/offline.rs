@@ -92,7 +92,8 @@ impl Traces {
                 wrong.push(format!("`{}` is the shape of no test", shape.display()));
                 continue;
             };
-            let compared = qualitytrace(binary, &["diff", text(&shape)?, text(file)?]).await?;
+            let compared =
+                qualitytrace(binary, &["shape", "diff", text(&shape)?, text(file)?]).await?;
             count += 1;
             wrong.extend(unlike(test, &compared)?);
         }
@@ -106,8 +107,8 @@ impl Traces {
         let survivors = folder().join("survivors.yaml");
         let least = LEAST.to_string();
         let set: Vec<_> = NAMES.iter().map(|name| format!("{name}=http://nobody.test")).collect();
-        let mut arguments = vec!["mutate", text(&tests)?, text(&always)?, "--json"];
-        arguments.extend(["--trace", text(&self.folder)?, "--least", &least]);
+        let mut arguments = vec!["mutate", text(&tests)?, text(&always)?, "--format", "json"];
+        arguments.extend(["--trace", text(&self.folder)?, "--min-score", &least]);
         arguments.extend(["--survivors", text(&survivors)?, "--set", NOBODY]);
         arguments.extend(set.iter().flat_map(|set| ["--set", set]));
         let mutated = qualitytrace(binary, &arguments).await?;

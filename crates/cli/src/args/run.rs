@@ -5,9 +5,28 @@ use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr, time::Dur
 use clap::ValueEnum;
 
 use super::{
+    connection::Connection,
     ready::Ready,
-    shared::{Filter, Identity, ReportArgs, Variables},
+    shared::{Filter, ReportArgs, Variables},
 };
+
+/// The flags of a local run, which a run on a server does not have.
+const LOCAL: [&str; 14] = [
+    "command",
+    "ready",
+    "drain",
+    "otlp",
+    "stores",
+    "protocol",
+    "repeat",
+    "retries",
+    "timeout",
+    "watch",
+    "shard",
+    "last_failed",
+    "files",
+    "secrets",
+];
 
 /// Run tests: here, or on a server
 ///
@@ -21,7 +40,11 @@ use super::{
 /// Exit codes: 0 passed, 1 failed, 2 usage, configuration or document error, 3 inconclusive, 130 and 143 stopped by
 /// Ctrl-C and SIGTERM.
 #[derive(Debug, clap::Args)]
-#[command(verbatim_doc_comment)]
+#[command(
+    verbatim_doc_comment,
+    mut_arg("server", |arg| arg.conflicts_with_all(LOCAL).help("Run on this server, such as http://127.0.0.1:11633, and not here")),
+    mut_arg("context", |arg| arg.conflicts_with_all(LOCAL).help("Run on the server of this context")),
+)]
 pub(crate) struct RunArgs {
     /// Files, and folders with files that end in .yaml or .yml [default: the folder `qualitytrace`]
     #[arg(value_name = "PATH")]
@@ -36,17 +59,6 @@ pub(crate) struct RunArgs {
     pub(crate) variables: Variables,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// Run on this server instead, such as http://127.0.0.1:11633
-    #[arg(
-        long,
-        value_name = "URL",
-        env = "QUALITYTRACE_SERVER",
-        conflicts_with_all = [
-            "command", "ready", "drain", "otlp", "stores", "protocol", "repeat", "retries", "timeout", "watch", "shard",
-            "last_failed", "files", "secrets",
-        ]
-    )]
-    pub(crate) server: Option<String>,
     /// A variable set that the server keeps, for every run there; several times for several, the later overrules
     #[arg(
         long = "variable-set",
@@ -59,7 +71,14 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "WORD", env = "QUALITYTRACE_REVISION")]
     pub(crate) revision: Option<String>,
     #[command(flatten)]
-    pub(crate) identity: Identity,
+    pub(crate) connection: Connection,
+}
+
+impl RunArgs {
+    /// Whether a server runs the tests.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.connection.server.is_some() || self.connection.context.is_some()
+    }
 }
 
 /// Which of them.

@@ -4,7 +4,7 @@ use std::{path::PathBuf, str::FromStr};
 
 use model::{DocumentKind, TestId};
 
-use super::shared::Identity;
+use super::{connection::Connection, format::FormatArgs};
 
 /// Keep documents on a server: tests, suites, variable sets and the others
 ///
@@ -16,7 +16,7 @@ pub(crate) struct Apply {
     #[arg(required = true, value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) connection: Connection,
 }
 
 /// Print a document that a server keeps, as it was written; secrets are hidden
@@ -27,7 +27,7 @@ pub(crate) struct Get {
     /// Its id; ID@3 is version 3 of it
     pub(crate) id: VersionedId,
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) connection: Connection,
 }
 
 /// List the documents of a kind that a server keeps
@@ -36,7 +36,38 @@ pub(crate) struct List {
     /// tests, suites, variable-sets, stores, settle-profiles, analyzers or gates
     pub(crate) kind: DocumentKind,
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) output: FormatArgs,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// List the versions of a document that a server keeps, the newest first
+///
+/// Example: qualitytrace history tests checkout
+#[derive(Debug, clap::Args)]
+pub(crate) struct History {
+    /// tests, suites, variable-sets, stores, settle-profiles, analyzers or gates
+    pub(crate) kind: DocumentKind,
+    /// Its id
+    pub(crate) id: TestId,
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// List what callers changed on a server, the newest first; for admins
+///
+/// Example: qualitytrace audit --limit 20
+#[derive(Debug, clap::Args)]
+pub(crate) struct Audit {
+    /// The maximum number of entries
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = clap::value_parser!(u32).range(1..=100_000), env = "QUALITYTRACE_LIMIT")]
+    pub(crate) limit: u32,
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
 }
 
 /// Delete a document from a server; runs keep the version of the test that they started with
@@ -47,7 +78,7 @@ pub(crate) struct Delete {
     /// Its id; ID@3 deletes it only where 3 is its version
     pub(crate) id: VersionedId,
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) connection: Connection,
 }
 
 /// Print all documents that a server keeps, as one file that `apply` takes; secrets are hidden
@@ -56,7 +87,7 @@ pub(crate) struct Export {
     /// Only of these kinds: tests, suites, variable-sets, stores, settle-profiles, analyzers, gates
     pub(crate) kinds: Vec<DocumentKind>,
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) connection: Connection,
 }
 
 /// Show the last runs of tests, the newest on the right
@@ -77,20 +108,7 @@ pub(crate) struct TrendArgs {
     )]
     pub(crate) last: u16,
     #[command(flatten)]
-    pub(crate) at: At,
-}
-
-/// Where documents are.
-#[derive(Debug, clap::Args)]
-pub(crate) struct At {
-    /// The server [default: the profile's, else http://127.0.0.1:11633]
-    #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
-    pub(crate) server: Option<String>,
-    #[command(flatten)]
-    pub(crate) identity: Identity,
-    /// Whose documents are meant
-    #[arg(long, value_name = "NAME", default_value = "default", env = "QUALITYTRACE_PROJECT")]
-    pub(crate) project: String,
+    pub(crate) connection: Connection,
 }
 
 /// A document, in its current version or in this one.

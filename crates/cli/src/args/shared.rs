@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use model::{Secret, TraceId};
+use model::TraceId;
 
 use super::report::{self, Target};
 
@@ -83,24 +83,6 @@ pub(crate) struct ReportArgs {
         value_delimiter = ','
     )]
     pub(crate) targets: Vec<Target>,
-}
-
-/// The identity of the caller.
-#[derive(Debug, clap::Args)]
-pub(crate) struct Identity {
-    /// The token that is shown to the server [default: the one that `qualitytrace login` kept for it]
-    #[arg(long, value_name = "TOKEN", value_parser = secret, env = "QUALITYTRACE_TOKEN", hide_env_values = true)]
-    pub(crate) token: Option<Secret>,
-    /// The profile of `qualitytrace login`: a server, and the token for it
-    #[arg(long, value_name = "NAME", env = "QUALITYTRACE_PROFILE")]
-    pub(crate) profile: Option<String>,
-    /// A file with the authorities that an https:// server is trusted by, in PEM form [default: those of this machine]
-    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CA")]
-    pub(crate) ca: Option<PathBuf>,
-}
-
-fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {
-    Ok(Secret::new(text))
 }
 
 /// Which configuration is meant.

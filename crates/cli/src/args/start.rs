@@ -2,7 +2,7 @@
 
 use std::{net::SocketAddr, path::PathBuf};
 
-use super::shared::Identity;
+use super::{connection::Connection, format::FormatArgs};
 
 /// Write a first test, for the shop that `qualitytrace demo` opens
 #[derive(Debug, clap::Args)]
@@ -29,15 +29,60 @@ pub(crate) struct NewArgs {
     pub(crate) command: Vec<String>,
 }
 
-/// Keep a token for a server, in the user's configuration folder
+/// Forget a context and its token, the current one by default
 ///
-/// The token is that of `--token` or of QUALITYTRACE_TOKEN, else the first line of stdin. Commands with the same `--server`, or
-/// none, then show it.
+/// The token stays valid: `token revoke` ends it.
+///
+/// Example: qualitytrace logout --context work
+#[derive(Debug, clap::Args)]
+pub(crate) struct LogoutArgs {
+    /// The context [default: the current one]
+    #[arg(long, value_name = "NAME", env = "QUALITYTRACE_CONTEXT")]
+    pub(crate) context: Option<String>,
+}
+
+/// Show the caller whom the server knows by the token, and what the token may do
+///
+/// Example: qualitytrace whoami --format json
+#[derive(Debug, clap::Args)]
+pub(crate) struct WhoamiArgs {
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// The contexts that `login` stored: servers, tokens and projects
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum ContextCommand {
+    /// List the contexts, without their tokens
+    ///
+    /// Example: qualitytrace context list
+    List(FormatArgs),
+    /// Make a context the current one, which commands without `--server` and `--context` use
+    ///
+    /// Example: qualitytrace context use work
+    Use {
+        /// Its name
+        name: String,
+    },
+    /// Remove a context and its token
+    ///
+    /// Example: qualitytrace context remove work
+    Remove {
+        /// Its name
+        name: String,
+    },
+}
+
+/// Store a token for a server in the user's configuration folder, as a context
+///
+/// The token is that of `--token` or of QUALITYTRACE_TOKEN, else the first line of stdin. The context becomes the current one: commands
+/// with the same `--server`, or none, then send its token. `--project` is stored with it.
+///
+/// Example: qualitytrace login --server https://quality.example.com --context work --project shop
 #[derive(Debug, clap::Args)]
 pub(crate) struct LoginArgs {
-    /// The server [default: http://127.0.0.1:11633]
-    #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
-    pub(crate) server: Option<String>,
     #[command(flatten)]
-    pub(crate) identity: Identity,
+    pub(crate) connection: Connection,
 }

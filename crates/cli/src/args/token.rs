@@ -1,13 +1,38 @@
 //! The arguments of `token`.
 
-use model::{Project, Role};
+use model::{Project, Role, RunId};
 
-use super::shared::Configuration;
+use super::{connection::Connection, format::FormatArgs, shared::Configuration};
 
-/// The tokens of a server, for operators who have its configuration
+/// The tokens of a server
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum TokenCommand {
-    Create(Create),
+    Create(TokenCreate),
+    List(TokenList),
+    Revoke(TokenRevoke),
+}
+
+/// List the tokens of a server, without the tokens themselves; for admins
+///
+/// Example: qualitytrace token list --format json
+#[derive(Debug, clap::Args)]
+pub(crate) struct TokenList {
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// Revoke tokens of a server: from now on they are refused; for admins
+///
+/// Example: qualitytrace token revoke 0192f0c1-6d3e-7c4a-9b1e-3f0a2b4c5d6e
+#[derive(Debug, clap::Args)]
+pub(crate) struct TokenRevoke {
+    /// Their ids, as `token list` has them
+    #[arg(required = true, value_name = "TOKEN_ID")]
+    pub(crate) tokens: Vec<RunId>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
 }
 
 /// Create a token in the database that the configuration names, and print it; it is shown once
@@ -15,7 +40,7 @@ pub(crate) enum TokenCommand {
 /// This needs the configuration with the record's password, and no server: it is how the first admin gets in. Further tokens
 /// are made by the API.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Create {
+pub(crate) struct TokenCreate {
     #[command(flatten)]
     pub(crate) configuration: Configuration,
     /// What people call it

@@ -6,15 +6,16 @@ use model::{RunId, TraceId};
 use shape::Keep;
 
 use super::{
-    server::At,
+    connection::Connection,
+    format::TextFormat,
     shared::{Tests, Variables, seed},
 };
 
 const RECORD: &str = "\
 Examples:
   qualitytrace run tests/checkout.yaml --traces traces
-  qualitytrace record traces/checkout-*.pb -o golden/checkout.shape
-  qualitytrace record --run 0192f0c1-6d3e-7c4a-9b1e-3f0a2b4c5d6e -o golden/checkout.shape
+  qualitytrace shape record traces/checkout-*.pb -o golden/checkout.shape
+  qualitytrace shape record --run 0192f0c1-6d3e-7c4a-9b1e-3f0a2b4c5d6e -o golden/checkout.shape
 
 docs/golden-traces.md tells what stands in the file, and what you may write into it.";
 
@@ -22,19 +23,19 @@ const DIFF: &str = "\
 Exit codes: 0 the same, 1 different, 2 usage or a mistake in the file.
 
 Example:
-  qualitytrace diff golden/checkout.shape traces/checkout-*.pb";
+  qualitytrace shape diff golden/checkout.shape traces/checkout-*.pb";
 
 const ACCEPT: &str = "\
 Refused where the variable CI is set: there nobody has read the difference.
 
 Example:
-  qualitytrace accept golden/checkout.shape traces/checkout-*.pb && git diff";
+  qualitytrace shape accept golden/checkout.shape traces/checkout-*.pb && git diff";
 
 const MUTATE: &str = "\
 Examples:
   qualitytrace run tests --traces traces
   qualitytrace mutate tests --trace traces
-  qualitytrace mutate tests --trace traces --survivors survivors.yaml --least 90
+  qualitytrace mutate tests --trace traces --survivors survivors.yaml --min-score 90
 
 docs/mutation.md tells what is mutated, what is not, and what `survivors.yaml` holds.";
 
@@ -57,21 +58,21 @@ pub(crate) struct Record {
 #[derive(Debug, clap::Args)]
 #[command(after_help = DIFF)]
 pub(crate) struct Diff {
-    /// The file that `record` wrote
+    /// The file that `shape record` wrote
     #[arg(value_name = "SHAPE")]
     pub(crate) golden: PathBuf,
     #[command(flatten)]
     pub(crate) recorded: TraceArgs,
-    /// Print JSON
-    #[arg(long, env = "QUALITYTRACE_JSON")]
-    pub(crate) json: bool,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = TextFormat::Text, env = "QUALITYTRACE_FORMAT")]
+    pub(crate) format: TextFormat,
 }
 
 /// Bring a recorded shape up to date; ranges and notes that you wrote stay where they still hold
 #[derive(Debug, clap::Args)]
 #[command(after_help = ACCEPT)]
 pub(crate) struct Accept {
-    /// The file that `record` wrote
+    /// The file that `shape record` wrote
     #[arg(value_name = "SHAPE")]
     pub(crate) golden: PathBuf,
     #[command(flatten)]
@@ -93,21 +94,21 @@ pub(crate) struct Mutate {
     #[arg(long = "trace", value_name = "PATH", required = true, num_args = 1.., value_delimiter = ',', env = "QUALITYTRACE_TRACE")]
     pub(crate) traces: Vec<PathBuf>,
     /// The attributes that are taken away, with commas; `http.*` is all that begin so, `*` is all [default: those that
-    /// `record` keeps]
+    /// `shape record` keeps]
     #[arg(long, value_name = "KEYS", env = "QUALITYTRACE_ATTRIBUTES")]
     pub(crate) attributes: Option<Keep>,
-    /// Mutants of a trace at the most; of more, an even sample
-    #[arg(long, value_name = "COUNT", default_value_t = 5_000, env = "QUALITYTRACE_MOST")]
-    pub(crate) most: usize,
+    /// The maximum number of mutants of a trace; of more, an even sample
+    #[arg(long, value_name = "COUNT", default_value_t = 5_000, env = "QUALITYTRACE_MAX_MUTANTS")]
+    pub(crate) max_mutants: usize,
     /// The file with the survivors that you accept, each with its reason: then every other survivor is exit code 1
     #[arg(long, value_name = "FILE", env = "QUALITYTRACE_SURVIVORS")]
     pub(crate) survivors: Option<PathBuf>,
-    /// The least score, in percent: below it, exit code 1
-    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100), env = "QUALITYTRACE_LEAST")]
-    pub(crate) least: Option<u8>,
-    /// Print JSON
-    #[arg(long, env = "QUALITYTRACE_JSON")]
-    pub(crate) json: bool,
+    /// The minimum score, in percent: below it, exit code 1
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100), env = "QUALITYTRACE_MIN_SCORE")]
+    pub(crate) min_score: Option<u8>,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = TextFormat::Text, env = "QUALITYTRACE_FORMAT")]
+    pub(crate) format: TextFormat,
 }
 
 /// A trace, in a file or of a run.
@@ -123,5 +124,5 @@ pub(crate) struct TraceArgs {
     #[arg(long, value_name = "ID", env = "QUALITYTRACE_RUN")]
     pub(crate) run: Option<RunId>,
     #[command(flatten)]
-    pub(crate) at: At,
+    pub(crate) connection: Connection,
 }

@@ -4,9 +4,12 @@ use model::Place;
 use serde_json::{Value, json};
 
 use super::report::{Aware, MutantResult, MutatedTrace, MutationReport};
-use crate::{args, terminal::Terminal};
+use crate::{
+    args::{self, TextFormat},
+    terminal::Terminal,
+};
 
-/// The version of the output of `--json`. It increases when a field is removed or changes its meaning.
+/// The version of the output of `--format json`. It increases when a field is removed or changes its meaning.
 const SCHEMA_VERSION: u32 = 1;
 /// The upper bound for survivors of a trace in the text output.
 const SHOWN_MAX: usize = 50;
@@ -14,7 +17,7 @@ const SHOWN_MAX: usize = 50;
 const AWARE_MAX: usize = 2;
 
 pub(super) fn tell(found: &MutationReport, args: &args::Mutate, terminal: &Terminal) {
-    if args.json {
+    if args.format == TextFormat::Json {
         return terminal.result(&json(found, args).to_string());
     }
     for trace in &found.traces {
@@ -65,7 +68,8 @@ fn tell_trace(trace: &MutatedTrace, terminal: &Terminal) {
         terminal.result(&survivor(mutated).join("\n"));
     }
     if open.len() > SHOWN_MAX {
-        terminal.result(&format!("  and {} more; `--json` lists them", open.len() - SHOWN_MAX));
+        terminal
+            .result(&format!("  and {} more; `--format json` lists them", open.len() - SHOWN_MAX));
     }
     for mutated in accepted {
         let reason = mutated.accepted.as_deref().unwrap_or_default();
@@ -119,7 +123,7 @@ fn json(found: &MutationReport, args: &args::Mutate) -> Value {
         "score": found.score(),
         "killed": found.killed(),
         "total": found.total(),
-        "least": args.least,
+        "minScore": args.min_score,
         "tests": tests.collect::<Vec<_>>(),
         "traces": traces.collect::<Vec<_>>(),
     })

@@ -17,10 +17,10 @@ pub(crate) async fn apply(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let server = connect(&args.at, environment, terminal)?;
+    let server = connect(&args.connection, environment, terminal)?;
     for file in files(&args.paths, terminal)? {
         let text = read(&file, terminal)?;
-        let applied = server.apply(&text, &args.at.project).await;
+        let applied = server.apply(&text).await;
         let applied = applied.map_err(|error| terminal.refuse(&error))?;
         terminal.line(&applied.notices);
         for one in applied.documents {

@@ -10,9 +10,9 @@ use source::Text;
 use tokio::time::timeout;
 
 use crate::{
-    args,
+    args::Connection,
+    contexts::{self, ServerAccess},
     exit::Exit,
-    profiles::{self, ServerProfile},
     terminal::Terminal,
 };
 
@@ -54,6 +54,9 @@ pub(super) struct RemoteRun {
 pub(crate) struct Me {
     pub(crate) name: String,
     pub(crate) role: String,
+    /// None for all of them.
+    #[serde(default)]
+    pub(crate) projects: Option<Vec<String>>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -63,52 +66,40 @@ pub(super) struct Problem {
 
 /// Returns a client of the server that the arguments name.
 pub(super) fn connect(
-    at: &args::At,
+    given: &Connection,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Server, Exit> {
-    connect_as(at.server.as_deref(), &at.identity, environment, terminal)
-}
-
-/// Returns a client of this server, or of the default profile's server.
-pub(super) fn connect_as(
-    server: Option<&str>,
-    identity: &args::Identity,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<Server, Exit> {
-    let known = profiles::known(server, identity, environment);
-    let known = known.map_err(|error| terminal.refuse(&error))?;
-    Server::new(&known).map_err(|error| terminal.refuse(&error))
+    let access = contexts::resolve(given, environment);
+    let access = access.map_err(|error| terminal.refuse(&error))?;
+    Server::new(&access).map_err(|error| terminal.refuse(&error))
 }
 
 /// Fetches the identity of the caller.
-pub(crate) async fn me(known: &ServerProfile) -> Result<Me, ClientError> {
-    let server = Server::new(known)?;
+pub(crate) async fn me(access: &ServerAccess) -> Result<Me, ClientError> {
+    let server = Server::new(access)?;
     server.send(server.request(Method::GET, "/api/v1/me")).await
 }
 
 pub(super) struct Server {
     pub(super) url: String,
     pub(super) token: Option<Secret>,
+    pub(super) project: String,
     pub(super) http: Http,
 }
 
 impl Server {
-    pub(super) fn new(known: &ServerProfile) -> Result<Self, ClientError> {
-        let http = Http::new(&known.url, known.ca.as_deref())?;
-        let url = known.url.trim_end_matches('/').to_owned();
-        Ok(Self { url, token: known.token.clone(), http })
+    pub(super) fn new(access: &ServerAccess) -> Result<Self, ClientError> {
+        let http = Http::new(&access.url, access.ca.as_deref())?;
+        let url = access.url.trim_end_matches('/').to_owned();
+        let (token, project) = (access.token.clone(), access.project.clone());
+        Ok(Self { url, token, project, http })
     }
 
-    pub(super) async fn apply(
-        &self,
-        text: &Text,
-        project: &str,
-    ) -> Result<ApplyResponse, ClientError> {
+    pub(super) async fn apply(&self, text: &Text) -> Result<ApplyResponse, ClientError> {
         let put = |path| {
-            self.request(Method::PUT, path)
-                .query(&[("project", project), ("file", text.name())])
+            self.request_in_project(Method::PUT, path)
+                .query(&[("file", text.name())])
                 .header("content-type", "application/yaml")
                 .body(text.content().to_owned())
         };
@@ -121,6 +112,11 @@ impl Server {
 
     pub(super) fn request(&self, method: Method, path: &str) -> Request {
         Request::new(method, format!("{}{path}", self.url), self.token.as_ref())
+    }
+
+    /// Returns a request about the project.
+    pub(super) fn request_in_project(&self, method: Method, path: &str) -> Request {
+        self.request(method, path).query(&[("project", &self.project)])
     }
 
     pub(super) async fn send<T: DeserializeOwned>(

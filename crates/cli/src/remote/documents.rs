@@ -3,24 +3,22 @@
 use http::Method;
 use model::{DocumentKind, TestId};
 use serde::Deserialize;
+use serde_json::json;
 use server::config::Environment;
 
 use super::{
     client::{Server, connect},
     error::ClientError,
 };
-use crate::{args, exit::Exit, terminal::Terminal};
+use crate::{
+    args,
+    exit::Exit,
+    listing::{ListedRow, Listing},
+    terminal::Terminal,
+};
 
-/// The number of items per page.
-const PAGE: &str = "500";
-/// The upper bound for the pages of a list.
-const PAGES_MAX: usize = 10_000;
-
-#[derive(Debug, Deserialize)]
-struct Page {
-    items: Vec<DocumentSummary>,
-    next: Option<String>,
-}
+/// The maximum number of documents of a list.
+const ITEMS_MAX: usize = 5_000_000;
 
 #[derive(Debug, Deserialize)]
 pub(super) struct DocumentSummary {
@@ -35,11 +33,16 @@ pub(crate) async fn list(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let server = connect(&args.at, environment, terminal)?;
-    let listed = server.list(args.kind, &args.at.project).await;
-    for one in listed.map_err(|error| terminal.refuse(&error))? {
-        terminal.result(&format!("{} `{}`: version {}", one.id, one.name, one.version));
-    }
+    let server = connect(&args.connection, environment, terminal)?;
+    let listed = server.list(args.kind).await.map_err(|error| terminal.refuse(&error))?;
+    let row = |one: DocumentSummary| ListedRow {
+        name: one.id.to_string(),
+        cells: vec![one.id.to_string(), one.version.to_string(), one.name.clone()],
+        value: json!({"id": one.id, "name": one.name, "version": one.version}),
+    };
+    let rows = listed.into_iter().map(row).collect();
+    let heads = &["ID", "VERSION", "NAME"];
+    Listing { heads, rows, none: "no documents" }.print(args.output.format, terminal);
     Ok(Exit::Passed)
 }
 
@@ -49,8 +52,8 @@ pub(crate) async fn get(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let server = connect(&args.at, environment, terminal)?;
-    let document = server.get(args.kind, &args.id, &args.at.project).await;
+    let server = connect(&args.connection, environment, terminal)?;
+    let document = server.get(args.kind, &args.id).await;
     let document = document.map_err(|error| terminal.refuse(&error))?;
     terminal.report(&format!("{}\n", report::harmless(document.trim_end())));
     Ok(Exit::Passed)
@@ -62,9 +65,9 @@ pub(crate) async fn delete(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let server = connect(&args.at, environment, terminal)?;
+    let server = connect(&args.connection, environment, terminal)?;
     let path = format!("/api/v1/{}/{}", args.kind.collection(), args.id.id);
-    let mut request = server.request(Method::DELETE, &path).query(&[("project", &args.at.project)]);
+    let mut request = server.request_in_project(Method::DELETE, &path);
     if let Some(version) = args.id.version {
         request = request.header("if-match", &format!("\"{version}\""));
     }
@@ -79,14 +82,14 @@ pub(crate) async fn export(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let server = connect(&args.at, environment, terminal)?;
+    let server = connect(&args.connection, environment, terminal)?;
     let kinds = if args.kinds.is_empty() { &DocumentKind::ALL[..] } else { &args.kinds };
     let mut is_first = true;
     for kind in kinds {
-        let listed = server.list(*kind, &args.at.project).await;
+        let listed = server.list(*kind).await;
         for one in listed.map_err(|error| terminal.refuse(&error))? {
             let id = args::VersionedId { id: one.id, version: Some(one.version) };
-            let document = server.get(*kind, &id, &args.at.project).await;
+            let document = server.get(*kind, &id).await;
             let document = document.map_err(|error| terminal.refuse(&error))?;
             let between = if is_first { "" } else { "---\n" };
             terminal.report(&format!("{between}{}\n", report::harmless(document.trim_end())));
@@ -100,35 +103,16 @@ impl Server {
     pub(super) async fn list(
         &self,
         kind: DocumentKind,
-        project: &str,
     ) -> Result<Vec<DocumentSummary>, ClientError> {
-        let mut all = Vec::new();
-        let mut cursor: Option<String> = None;
-        for _ in 0..PAGES_MAX {
-            let path = format!("/api/v1/{}", kind.collection());
-            let mut request =
-                self.request(Method::GET, &path).query(&[("project", project), ("limit", PAGE)]);
-            if let Some(cursor) = &cursor {
-                request = request.query(&[("cursor", cursor)]);
-            }
-            let page: Page = self.send(request).await?;
-            all.extend(page.items);
-            match page.next {
-                Some(next) => cursor = Some(next),
-                None => return Ok(all),
-            }
-        }
-        Ok(all)
+        let path = format!("/api/v1/{}", kind.collection());
+        let found = self.pages(|| self.request_in_project(Method::GET, &path), ITEMS_MAX).await?;
+        let parsed = found.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
+        parsed.map_err(|error| self.foreign(&error))
     }
 
-    async fn get(
-        &self,
-        kind: DocumentKind,
-        id: &args::VersionedId,
-        project: &str,
-    ) -> Result<String, ClientError> {
+    async fn get(&self, kind: DocumentKind, id: &args::VersionedId) -> Result<String, ClientError> {
         let path = format!("/api/v1/{}/{}", kind.collection(), id.id);
-        let request = self.request(Method::GET, &path).query(&[("project", project)]);
+        let request = self.request_in_project(Method::GET, &path);
         let mut request = request.header("accept", "application/yaml");
         if let Some(version) = id.version {
             request = request.query(&[("version", &version.to_string())]);

@@ -80,14 +80,14 @@ impl Server {
     }
 
     async fn outcome(&self, run: RunId) -> Result<Option<Outcome>, ClientError> {
-        let read = self.request(Method::GET, &format!("/api/v1/runs/{run}"));
+        let read = self.request_in_project(Method::GET, &format!("/api/v1/runs/{run}"));
         Ok(self.send::<RemoteRun>(read).await?.outcome)
     }
 
     /// Shows events as they arrive, until the run has ended or the stream is silent.
     async fn live(&self, followed: &mut FollowedRun<'_>) -> Result<StreamEnd, ClientError> {
         let path = format!("/api/v1/runs/{}/events", followed.run);
-        let request = self.request(Method::GET, &path).header("accept", LIVE);
+        let request = self.request_in_project(Method::GET, &path).header("accept", LIVE);
         let request = request.header("last-event-id", &followed.last.to_string());
         let Ok(answer) = timeout(SILENCE_MAX, self.http.send(request)).await else {
             return Ok(StreamEnd::Events);
@@ -105,8 +105,10 @@ impl Server {
 
     /// Polls and shows the events since the last one.
     async fn listed(&self, followed: &mut FollowedRun<'_>) -> Result<(), ClientError> {
-        let path = format!("/api/v1/runs/{}/events?after={}", followed.run, followed.last);
-        let events: Vec<serde_json::Value> = self.send(self.request(Method::GET, &path)).await?;
+        let path = format!("/api/v1/runs/{}/events", followed.run);
+        let request = self.request_in_project(Method::GET, &path);
+        let request = request.query(&[("after", &followed.last.to_string())]);
+        let events: Vec<serde_json::Value> = self.send(request).await?;
         for event in events {
             followed.tell(&event.to_string());
         }

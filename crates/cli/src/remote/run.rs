@@ -21,7 +21,7 @@ use tokio::{
 };
 
 use super::{
-    client::{RemoteRun, Server, connect_as},
+    client::{RemoteRun, Server, connect},
     error::{ClientError, RUN_MAX},
     live::may_wait,
     traces,
@@ -36,9 +36,6 @@ use crate::{
     run::{self, JOBS, Line, ProgressLevel, Schedule, Signals},
     terminal::Terminal,
 };
-
-/// The project of runs.
-const PROJECT: &str = "default";
 
 /// The polling interval for new steps of a suite run.
 const SUITE_POLL: Duration = Duration::from_millis(250);
@@ -122,7 +119,7 @@ async fn run_all(
         terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
         Exit::Inconclusive
     })?;
-    let server = connect_as(args.server.as_deref(), &args.identity, environment, terminal)?;
+    let server = connect(&args.connection, environment, terminal)?;
     let (items, beside) = run::items(args, terminal)?;
     let cases = Schedule::new(&items, 1);
     let (names, tests): (Vec<_>, Vec<_>) =
@@ -185,7 +182,7 @@ async fn keep(
     for file in beside.files().chain(files) {
         if kept.insert(file) {
             let text = read(file, terminal)?;
-            let applied = server.apply(&text, PROJECT).await;
+            let applied = server.apply(&text).await;
             terminal.line(&applied.map_err(|error| terminal.refuse(&error))?.notices);
         }
     }
@@ -293,7 +290,9 @@ impl RemoteRound<'_, '_> {
         let mut asked = JoinSet::new();
         for path in stops {
             let server = Arc::clone(server);
-            asked.spawn(async move { server.body(server.request(Method::POST, &path)).await });
+            asked.spawn(async move {
+                server.body(server.request_in_project(Method::POST, &path)).await
+            });
         }
         let stopping = async {
             while let Some(asked) = asked.join_next().await {
@@ -337,7 +336,8 @@ async fn one(ground: Ground, item: Item, place: usize) {
 impl Ground {
     async fn test(&self, test: &TestId, place: usize) -> Result<RemoteOutcome, ClientError> {
         let line = self.line(place);
-        let start = self.server.request(Method::POST, &format!("/api/v1/tests/{test}/runs"));
+        let start =
+            self.server.request_in_project(Method::POST, &format!("/api/v1/tests/{test}/runs"));
         let start = start.body(self.start.to_string());
         let id = self.server.send::<RemoteRun>(start).await?.id;
         self.follow(id, place, &line).await
@@ -370,7 +370,9 @@ impl Ground {
 
     /// Runs a suite; `first` is the index of its first step. Reports each step that it followed.
     async fn suite(&self, suite: &TestId, first: usize) -> Result<(), ClientError> {
-        let start = self.server.request(Method::POST, &format!("/api/v1/test-suites/{suite}/runs"));
+        let start = self
+            .server
+            .request_in_project(Method::POST, &format!("/api/v1/test-suites/{suite}/runs"));
         let start = start.body(self.start.to_string());
         let mut suite_run: RemoteSuiteRun = self.server.send(start).await?;
         let path = format!("/api/v1/suite-runs/{}", suite_run.id);
@@ -398,7 +400,7 @@ impl Ground {
                 return Err(ClientError::TooLong { run: suite_run.id });
             }
             sleep(SUITE_POLL).await;
-            match self.server.send(self.server.request(Method::GET, &path)).await {
+            match self.server.send(self.server.request_in_project(Method::GET, &path)).await {
                 Ok(read) => {
                     suite_run = read;
                     heard = Instant::now();

@@ -4,7 +4,7 @@ use http::Method;
 use serde::Deserialize;
 use server::config::Environment;
 
-use super::client::connect_as;
+use super::client::connect;
 use crate::{args, exit::Exit, terminal::Terminal};
 
 #[derive(Debug, Deserialize)]
@@ -34,7 +34,7 @@ pub(crate) async fn status(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let server = connect_as(args.server.as_deref(), &args.identity, environment, terminal)?;
+    let server = connect(&args.connection, environment, terminal)?;
     let asked =
         server.send::<StatusResponse>(server.request(Method::GET, "/api/v1/telemetry")).await;
     let StatusResponse { exporters } = asked.map_err(|error| terminal.refuse(&error))?;

@@ -10,18 +10,18 @@ use super::{
     client::{Server, connect},
     error::ClientError,
 };
-use crate::{args, exit::Exit, recording, run, terminal::Terminal};
+use crate::{args::Connection, exit::Exit, recording, run, terminal::Terminal};
 
 /// Fetches the trace by which a run was judged.
 pub(crate) async fn trace(
     run: RunId,
-    place: &args::At,
+    connection: &Connection,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Trace, Exit> {
-    let server = connect(place, environment, terminal)?;
-    let request = server.request(Method::GET, &format!("/api/v1/runs/{run}/trace"));
-    let body = server.body(request.query(&[("project", &place.project)])).await;
+    let server = connect(connection, environment, terminal)?;
+    let request = server.request_in_project(Method::GET, &format!("/api/v1/runs/{run}/trace"));
+    let body = server.body(request).await;
     let body = body.map_err(|error| terminal.refuse(&error))?;
     recording::of_bytes(&body, None).map_err(|why| {
         terminal.line(&format!("error: cannot read the trace of the run `{run}`: {why}"));
@@ -36,7 +36,7 @@ pub(super) async fn kept(
     test: &TestId,
     folder: Option<&Path>,
 ) -> Result<Option<Trace>, String> {
-    let request = server.request(Method::GET, &format!("/api/v1/runs/{run}/trace"));
+    let request = server.request_in_project(Method::GET, &format!("/api/v1/runs/{run}/trace"));
     let body = match server.body(request).await {
         Ok(body) => body,
         Err(ClientError::Refused { status: 404, .. }) => return Ok(None),

@@ -40,10 +40,10 @@ pub(crate) async fn trend(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let server = connect(&args.at, environment, terminal)?;
+    let server = connect(&args.connection, environment, terminal)?;
     let tests = match &args.tests[..] {
         [] => {
-            let listed = server.list(DocumentKind::Test, &args.at.project).await;
+            let listed = server.list(DocumentKind::Test).await;
             let listed = listed.map_err(|error| terminal.refuse(&error))?;
             listed.into_iter().map(|listed| listed.id).collect()
         }
@@ -59,9 +59,8 @@ pub(crate) async fn trend(
 
 impl Server {
     async fn trend(&self, test: &TestId, args: &args::TrendArgs) -> Result<Trend, ClientError> {
-        let read = self.request(Method::GET, &format!("/api/v1/tests/{test}/trend"));
-        let last = args.last.to_string();
-        self.send(read.query(&[("project", args.at.project.as_str()), ("last", &last)])).await
+        let read = self.request_in_project(Method::GET, &format!("/api/v1/tests/{test}/trend"));
+        self.send(read.query(&[("last", &args.last.to_string())])).await
     }
 }
 
