@@ -104,7 +104,7 @@ fn resource(service: &str, spans: &[Value]) -> Value {
 fn span(id: u64, parent: u64, name: &str, (start, end): (u64, u64)) -> Value {
     let parent = if parent == 0 { String::new() } else { format!("{parent:016x}") };
     json!({
-        "traceId": TRACE, "spanId": format!("{id:016x}"), "parentSpanId": parent, "name": name, "kind": 3,
+        "traceId": TRACE, "spanId": format!("{id:016x}"), "parentSpanId": parent, "name": name, "kind": 2,
         "startTimeUnixNano": start.to_string(), "endTimeUnixNano": end.to_string(),
     })
 }
