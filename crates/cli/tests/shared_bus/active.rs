@@ -82,7 +82,7 @@ async fn look_on(api: &Member, ingest: &Member) -> Result<()> {
         ("trace?project=other", 404),
         ("trace/columns?project=other", 404),
         ("events?gathering=true", 406),
-        ("../../events", 400),
+        ("../../events", 406),
     ] {
         let refused = reqwest::get(format!("{path}/{of_others}")).await?;
         assert_eq!(refused.status().as_u16(), status, "{of_others}");
