@@ -29,6 +29,10 @@ pub(crate) struct NewArgs {
     pub(crate) command: Vec<String>,
 }
 
+const LOGIN: &str = "\
+Example:
+  qualitytrace login --server https://quality.example.com --context work --project shop";
+
 /// Forget a context and its token, the current one by default
 ///
 /// The token stays valid: `token revoke` ends it.
@@ -79,9 +83,8 @@ pub(crate) enum ContextCommand {
 ///
 /// The token is that of `--token` or of QUALITYTRACE_TOKEN, else the first line of stdin. The context becomes the current one: commands
 /// with the same `--server`, or none, then send its token. `--project` is stored with it.
-///
-/// Example: qualitytrace login --server https://quality.example.com --context work --project shop
 #[derive(Debug, clap::Args)]
+#[command(after_help = LOGIN)]
 pub(crate) struct LoginArgs {
     #[command(flatten)]
     pub(crate) connection: Connection,
