@@ -26,7 +26,7 @@ pub(crate) use connection::Connection;
 pub(crate) use format::{OutputFormat, TextFormat};
 pub(crate) use ready::Ready;
 pub(crate) use report::Target;
-pub(crate) use run::{Protocol, RunArgs, Shard};
+pub(crate) use run::{Protocol, RunArgs, Shard, without_server};
 pub(crate) use runs::{
     RunRejudge, RunReport, RunStop, RunTrace, RunView, RunWatch, RunsCommand, RunsList,
 };

@@ -1,14 +1,16 @@
-//! Reads the files that a test names, relative to its document.
+//! Reads the files that a test names, relative to its document, and creates those that a command writes.
 
 use std::{
     fs::File,
-    io::Read,
+    io::{ErrorKind, Read, Write},
     path::{Path, PathBuf},
 };
 
 use lang::{FileRef, Files, Plan};
 use model::{Fault, Faulty, Place};
 use thiserror::Error;
+
+use crate::{exit::Exit, terminal::Terminal};
 
 /// The upper bound for a file, in bytes: the same as for a response.
 const FILE_BYTES_MAX: u64 = 16 * 1024 * 1024;
@@ -46,6 +48,23 @@ pub(crate) fn read(plan: &Plan) -> Result<Files, FileError> {
         files.insert(file, content(file)?);
     }
     Ok(files)
+}
+
+/// Writes a file that does not exist yet; `advice` is what to do about one that does.
+pub(crate) fn create(
+    file: &Path,
+    bytes: &[u8],
+    advice: &str,
+    terminal: &Terminal,
+) -> Result<(), Exit> {
+    File::create_new(file).and_then(|mut new| new.write_all(bytes)).map_err(|error| {
+        let file = file.display();
+        terminal.line(&match error.kind() {
+            ErrorKind::AlreadyExists => format!("error: `{file}` is there already; {advice}"),
+            _ => format!("error: cannot write `{file}`: {error}"),
+        });
+        Exit::Refused
+    })
 }
 
 fn content(file: &FileRef) -> Result<Vec<u8>, FileError> {

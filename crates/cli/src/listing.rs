@@ -42,14 +42,16 @@ impl Listing {
 
     fn table(&self, terminal: &Terminal) {
         let heads: Vec<_> = self.heads.iter().map(|head| (*head).to_owned()).collect();
-        let lines: Vec<_> =
-            [&heads].into_iter().chain(self.rows.iter().map(|row| &row.cells)).collect();
+        // Escaped before they are measured; a name may have several lines, and a row has one.
+        let cell = |cell: &String| terminal.harmless(cell).replace('\n', " ");
+        let rows = self.rows.iter().map(|row| row.cells.iter().map(cell).collect());
+        let lines: Vec<Vec<String>> = [heads].into_iter().chain(rows).collect();
         let width = |column: usize| {
             let cells = lines.iter().filter_map(|cells| cells.get(column));
             cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
         };
-        let widths: Vec<_> = (0..heads.len()).map(width).collect();
-        for cells in lines {
+        let widths: Vec<_> = (0..self.heads.len()).map(width).collect();
+        for cells in &lines {
             let padded: Vec<_> =
                 cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
             terminal.result(padded.join(GAP).trim_end());

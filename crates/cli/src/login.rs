@@ -58,7 +58,16 @@ pub(crate) fn logout(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let removed = contexts::remove(args.context.as_deref(), environment);
+    forget(args.context.as_deref(), environment, terminal)
+}
+
+/// Removes this context, or the current one.
+fn forget(
+    name: Option<&str>,
+    environment: &Environment,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let removed = contexts::remove(name, environment);
     let removed = removed.map_err(|error| terminal.refuse(&error))?;
     terminal.result(&format!("context `{removed}`: removed; its token stays valid at the server"));
     Ok(Exit::Passed)
@@ -116,12 +125,7 @@ pub(crate) fn context(
             contexts::select(name, environment).map_err(|error| terminal.refuse(&error))?;
             terminal.result(&format!("context `{name}`: the current one"));
         }
-        ContextCommand::Remove { name } => {
-            let removed = contexts::remove(Some(name), environment);
-            removed.map_err(|error| terminal.refuse(&error))?;
-            terminal
-                .result(&format!("context `{name}`: removed; its token stays valid at the server"));
-        }
+        ContextCommand::Remove { name } => return forget(Some(name), environment, terminal),
     }
     Ok(Exit::Passed)
 }

@@ -67,9 +67,15 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const NAME: &str = "qualitytrace";
 
 fn main() -> ExitCode {
-    let typed = Args::from_arg_matches(&args::command(is_empty).get_matches());
-    let args = typed.unwrap_or_else(|error| error.exit());
+    let matches = args::command(is_empty).get_matches();
+    let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     let terminal = Terminal::new(colour(), watched());
+    if let Some(flag) = args::without_server(&matches) {
+        terminal.line(&format!(
+            "error: `--{flag}` is for a run on a server: name the server by `--server` or `--context`, or leave it out"
+        ));
+        return Exit::Refused.into();
+    }
     let world = World::new(now, random);
     let work = || runtime("work");
     // A command that ends early returns its exit as an error.

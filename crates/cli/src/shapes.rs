@@ -1,10 +1,6 @@
 //! `shape record`, `shape diff` and `shape accept`: write the shape of a trace to a file, compare it, and update it.
 
-use std::{
-    fs::OpenOptions,
-    io::{ErrorKind, Write},
-    path::Path,
-};
+use std::path::Path;
 
 use model::Trace;
 use serde_json::{Value, json};
@@ -16,7 +12,7 @@ use crate::{
     args::{self, TextFormat},
     documents,
     exit::Exit,
-    recording, remote,
+    files, recording, remote,
     run::state,
     terminal::Terminal,
 };
@@ -38,7 +34,9 @@ pub(crate) async fn record(
         terminal.report(&format!("{}\n", terminal.harmless(&text)));
         return Ok(Exit::Passed);
     };
-    create(file, &text, terminal)?;
+    let shown = file.display();
+    let update = format!("`qualitytrace shape accept {shown} TRACE` brings it up to date");
+    files::create(file, text.as_bytes(), &update, terminal)?;
     let (spans, lines) = (spans(trace.len()), text.lines().count());
     terminal.result(&format!("{}: the shape of {spans}, in {lines} lines", file.display()));
     Ok(Exit::Passed)
@@ -184,21 +182,6 @@ fn as_json(difference: &Difference) -> Value {
             "kind": kind, "what": what, "under": under, "least": from.min, "most": from.max, "found": to, "says": says
         }),
     }
-}
-
-/// Writes a file that does not exist yet.
-fn create(file: &Path, text: &str, terminal: &Terminal) -> Result<(), Exit> {
-    let new = OpenOptions::new().write(true).create_new(true).open(file);
-    new.and_then(|mut new| new.write_all(text.as_bytes())).map_err(|error| {
-        let file = file.display();
-        terminal.line(&match error.kind() {
-            ErrorKind::AlreadyExists => format!(
-                "error: `{file}` is there already; `qualitytrace shape accept {file} TRACE` brings it up to date"
-            ),
-            _ => format!("error: cannot write `{file}`: {error}"),
-        });
-        Exit::Refused
-    })
 }
 
 fn spans(count: usize) -> String {

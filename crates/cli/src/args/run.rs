@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::ValueEnum;
+use clap::{ArgMatches, ValueEnum, parser::ValueSource};
 
 use super::{
     connection::Connection,
@@ -72,6 +72,14 @@ pub(crate) struct RunArgs {
     pub(crate) revision: Option<String>,
     #[command(flatten)]
     pub(crate) connection: Connection,
+}
+
+/// Returns a flag of a run on a server that was typed for a local run. A variable is for other commands too.
+pub(crate) fn without_server(matches: &ArgMatches) -> Option<&'static str> {
+    let run = matches.subcommand_matches("run")?;
+    let is_local = ["server", "context"].iter().all(|flag| run.value_source(flag).is_none());
+    let is_typed = |flag: &&str| run.value_source(flag) == Some(ValueSource::CommandLine);
+    ["token", "ca", "project"].into_iter().find(|flag| is_local && is_typed(flag))
 }
 
 impl RunArgs {

@@ -49,6 +49,25 @@ pub(super) struct RemoteRun {
     pub(super) outcome: Option<Outcome>,
 }
 
+/// The state of a run or of a suite run that has ended.
+pub(super) const ENDED: &str = "ended";
+
+/// The fields of a suite run that the client needs.
+#[derive(Debug, Deserialize)]
+pub(super) struct RemoteSuiteRun {
+    pub(super) id: RunId,
+    pub(super) state: String,
+    pub(super) steps: Vec<RemoteStep>,
+}
+
+#[derive(Debug, Deserialize)]
+pub(super) struct RemoteStep {
+    pub(super) test: TestId,
+    pub(super) run: Option<RunId>,
+    #[serde(default)]
+    pub(super) reason: Option<String>,
+}
+
 /// The identity of the caller, as the server knows it.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Me {

@@ -12,7 +12,6 @@ use std::{
 
 use http::Method;
 use model::{Outcome, RunId, TestId, Trace};
-use serde::Deserialize;
 use server::config::Environment;
 use tokio::{
     sync::mpsc,
@@ -21,7 +20,7 @@ use tokio::{
 };
 
 use super::{
-    client::{RemoteRun, Server, connect},
+    client::{ENDED, RemoteRun, RemoteSuiteRun, Server, connect},
     error::{ClientError, RUN_MAX},
     live::may_wait,
     traces,
@@ -43,21 +42,6 @@ const SUITE_POLL: Duration = Duration::from_millis(250);
 const STOP_MAX: Duration = Duration::from_secs(5);
 /// The upper bound for outcomes queued for the reports.
 const TOLD_MAX: usize = 64;
-
-/// The fields of a suite run that the client needs.
-#[derive(Debug, Deserialize)]
-struct RemoteSuiteRun {
-    id: RunId,
-    state: String,
-    steps: Vec<Step>,
-}
-
-#[derive(Debug, Deserialize)]
-struct Step {
-    run: Option<RunId>,
-    #[serde(default)]
-    reason: Option<String>,
-}
 
 /// The result of a case, and its index among all.
 struct CaseOutcome {
@@ -393,7 +377,7 @@ impl Ground {
                     });
                 }
             }
-            if suite_run.state == "ended" {
+            if suite_run.state == ENDED {
                 break;
             }
             if began.elapsed() > RUN_MAX {

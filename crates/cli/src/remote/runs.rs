@@ -1,7 +1,5 @@
 //! `runs`: the runs on a server.
 
-use std::{fs::OpenOptions, io::Write};
-
 use http::Method;
 use model::{Outcome, RunId, TestId, Verdict, World};
 use serde::Deserialize;
@@ -9,7 +7,7 @@ use serde_json::Value;
 use server::config::Environment;
 
 use super::{
-    client::{Server, connect},
+    client::{ENDED, RemoteStep, RemoteSuiteRun, Server, connect},
     error::ClientError,
     traces,
 };
@@ -17,6 +15,7 @@ use crate::{
     args::{self, OutputFormat, RunsCommand},
     documents::read,
     exit::Exit,
+    files,
     listing::{self, ListedRow, Listing},
     reports::Reports,
     run::{Line, ProgressLevel},
@@ -32,19 +31,6 @@ struct EndedRun {
     id: RunId,
     test: TestId,
     outcome: Option<Outcome>,
-}
-
-#[derive(Debug, Deserialize)]
-struct EndedSuiteRun {
-    steps: Vec<SuiteStep>,
-}
-
-#[derive(Debug, Deserialize)]
-struct SuiteStep {
-    test: TestId,
-    run: Option<RunId>,
-    #[serde(default)]
-    reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize)]
@@ -212,30 +198,36 @@ async fn report(
 ) -> Result<Exit, Exit> {
     let mut reports = Reports::new(&args.reports, terminal)?;
     let refuse = |error: ClientError| terminal.refuse(&error);
-    let open = |run: &EndedRun| {
+    let open = |run: RunId| {
         terminal.line(&format!(
-            "error: the run `{0}` has not ended, so there is no report yet: `qualitytrace runs watch {0}` waits for it",
-            run.id
+            "error: `{run}` has not ended, so there is no report yet: report it when it has"
         ));
         Exit::Refused
     };
     let steps = match server.run(args.run).await {
         Ok(run) => {
-            let outcome = run.outcome.clone().ok_or_else(|| open(&run))?;
+            let outcome = run.outcome.clone().ok_or_else(|| open(run.id))?;
             reports.expect(1);
             server.report((run.id, &run.test), outcome, &mut reports, terminal).await?;
             Vec::new()
         }
         Err(ClientError::Refused { status: 404, .. }) => {
-            server.steps(args.run).await.map_err(refuse)?
+            let path = format!("/api/v1/suite-runs/{}", args.run);
+            let read = server.send(server.request_in_project(Method::GET, &path)).await;
+            let suite_run: RemoteSuiteRun = read.map_err(refuse)?;
+            // Steps that have not begun yet have no run, as those that never will.
+            if suite_run.state != ENDED {
+                return Err(open(suite_run.id));
+            }
+            suite_run.steps
         }
         Err(error) => return Err(refuse(error)),
     };
-    for SuiteStep { test, run, reason } in steps {
+    for RemoteStep { test, run, reason } in steps {
         match run {
             Some(id) => {
                 let run = server.run(id).await.map_err(refuse)?;
-                let outcome = run.outcome.clone().ok_or_else(|| open(&run))?;
+                let outcome = run.outcome.clone().ok_or_else(|| open(run.id))?;
                 server.report((id, &test), outcome, &mut reports, terminal).await?;
             }
             None => {
@@ -260,11 +252,7 @@ async fn trace(server: &Server, args: &args::RunTrace, terminal: &Terminal) -> R
         terminal.bytes(&bytes);
         return Ok(Exit::Passed);
     };
-    let new = OpenOptions::new().write(true).create_new(true).open(file);
-    new.and_then(|mut new| new.write_all(&bytes)).map_err(|error| {
-        terminal.line(&format!("error: cannot write `{}`: {error}", file.display()));
-        Exit::Refused
-    })?;
+    files::create(file, &bytes, "remove it, or name another file", terminal)?;
     terminal.line(&format!("{}: {} bytes", file.display(), bytes.len()));
     Ok(Exit::Passed)
 }
@@ -313,12 +301,6 @@ async fn stop(server: &Server, args: &args::RunStop, terminal: &Terminal) -> Res
 impl Server {
     async fn run(&self, run: RunId) -> Result<EndedRun, ClientError> {
         self.send(self.request_in_project(Method::GET, &format!("/api/v1/runs/{run}"))).await
-    }
-
-    async fn steps(&self, suite_run: RunId) -> Result<Vec<SuiteStep>, ClientError> {
-        let path = format!("/api/v1/suite-runs/{suite_run}");
-        let read: EndedSuiteRun = self.send(self.request_in_project(Method::GET, &path)).await?;
-        Ok(read.steps)
     }
 
     /// Returns the events of a run as the API has them.
