@@ -101,19 +101,8 @@ fn main() -> ExitCode {
         Command::Mutate(args) => mutate::mutate(&args, environment().collect(), &world, &terminal),
         Command::Fmt(args) => format::fmt(&args, &terminal),
         Command::Explain(args) => explain::explain(&args, &terminal),
-        Command::Schema(args) => {
-            terminal.report(&match args.of {
-                SchemaOf::Tests => lang::schema(),
-                SchemaOf::Config => format!("{:#}\n", server::config::schema()),
-            });
-            Ok(Exit::Passed)
-        }
-        Command::Completion(args) => {
-            let mut script = Vec::new();
-            clap_complete::generate(args.shell, &mut Args::command(), NAME, &mut script);
-            terminal.report(&String::from_utf8_lossy(&script));
-            Ok(Exit::Passed)
-        }
+        Command::Schema(args) => schema(&args, &terminal),
+        Command::Completion(args) => completion(&args, &terminal),
         Command::OfServer(command) => on(work(), &terminal, |work| {
             work.block_on(of_server(&command, &environment().collect(), world, &terminal))
         }),
@@ -142,6 +131,23 @@ fn main() -> ExitCode {
         }),
     };
     exit.into()
+}
+
+/// Prints the script that completes commands in a shell.
+fn completion(args: &args::Completion, terminal: &Terminal) -> Result<Exit, Exit> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Args::command(), NAME, &mut script);
+    terminal.report(&String::from_utf8_lossy(&script));
+    Ok(Exit::Passed)
+}
+
+/// Prints the JSON schema of documents.
+fn schema(args: &args::Schema, terminal: &Terminal) -> Result<Exit, Exit> {
+    terminal.report(&match args.of {
+        SchemaOf::Tests => lang::schema(),
+        SchemaOf::Config => format!("{:#}\n", server::config::schema()),
+    });
+    Ok(Exit::Passed)
 }
 
 /// Judges a trace of a file, or one that a trace store has.
