@@ -136,11 +136,11 @@ pub async fn run<P: Ports>(job: Job<'_>, ports: &P) -> Result<FinishedRun, RunEr
     };
     let (began, listening) = (ports.now(), Instant::now());
     let firing = fire(job.progress.clone(), attempt, &request, ports);
-    let (attempt, answer) = in_time(firing, attempt, ends, ports).await?;
+    let TriggerResult { attempt, fired_at, answer } = in_time(firing, attempt, ends, ports).await?;
     steps.add(Step::Trigger, began);
     let (resolved, answer) = (Arc::new(resolved), Arc::new(answer));
     let told = masked(&ports.share(), &resolved, &answer).await;
-    let trigger = trigger_span(&attempt, &request, &told);
+    let trigger = trigger_span((&attempt, fired_at), &request, &told);
     let judging = JudgementContext {
         resolved: Arc::clone(&resolved),
         trigger: trigger.as_ref().map(|trigger| trigger.id),
@@ -320,11 +320,11 @@ fn rules(
 
 /// Returns the answer, unless the timeout of the complete run expires first.
 async fn in_time<P: Ports>(
-    firing: impl Future<Output = Result<(Attempt, Answer), LeaseLost>>,
+    firing: impl Future<Output = Result<TriggerResult, LeaseLost>>,
     attempt: Attempt,
     ends: Option<Instant>,
     ports: &P,
-) -> Result<(Attempt, Answer), LeaseLost> {
+) -> Result<TriggerResult, LeaseLost> {
     let Some(ends) = ends else { return firing.await };
     match timeout_at(ends, firing).await {
         Ok(fired) => fired,
@@ -332,10 +332,26 @@ async fn in_time<P: Ports>(
             let message = "the time of the whole run was up before there was an answer".to_owned();
             let answer = Answer::NoAnswer(NoAnswer { kind: NoAnswerKind::Timeout, message });
             ports.answered(&answer).await?;
-            Ok((attempt, answer))
+            Ok(TriggerResult::of_record(attempt, answer))
         }
     }
 }
+
+/// How a trigger ended.
+struct TriggerResult {
+    attempt: Attempt,
+    /// When the request was sent: later than the attempt by the time that its record takes.
+    fired_at: Timestamp,
+    answer: Answer,
+}
+
+impl TriggerResult {
+    /// Of a trigger that another worker fired, the record has the attempt only.
+    fn of_record(attempt: Attempt, answer: Answer) -> Self {
+        Self { attempt, fired_at: attempt.at, answer }
+    }
+}
+
 /// Mints the ids of an attempt. An external trace id is used as it is.
 fn mint<P: Ports>(request: &Request, ports: &P) -> Attempt {
     let (at, dice) = (ports.now(), ports.random());
@@ -355,13 +371,13 @@ async fn fire<P: Ports>(
     minted: Attempt,
     request: &Request,
     ports: &P,
-) -> Result<(Attempt, Answer), LeaseLost> {
+) -> Result<TriggerResult, LeaseLost> {
     match progress {
-        Progress::Answered(attempt, answer) => Ok((attempt, answer)),
+        Progress::Answered(attempt, answer) => Ok(TriggerResult::of_record(attempt, answer)),
         // Nothing was sent, so nothing can be sent twice.
         Progress::Attempted(attempt) if !request.is_fired() => {
             ports.answered(&Answer::NotFired).await?;
-            Ok((attempt, Answer::NotFired))
+            Ok(TriggerResult::of_record(attempt, Answer::NotFired))
         }
         Progress::Attempted(attempt) => {
             let answer = Answer::NoAnswer(NoAnswer {
@@ -372,13 +388,14 @@ async fn fire<P: Ports>(
                         .to_owned(),
             });
             ports.answered(&answer).await?;
-            Ok((attempt, answer))
+            Ok(TriggerResult::of_record(attempt, answer))
         }
         Progress::New => {
             ports.attempted(&minted).await?;
+            let fired_at = ports.now();
             let answer = ports.fire(request, &minted).await?;
             ports.answered(&answer).await?;
-            Ok((minted, answer))
+            Ok(TriggerResult { attempt: minted, fired_at, answer })
         }
     }
 }

@@ -1,12 +1,12 @@
 //! The trigger's own span: the root of the trace under test.
 //!
-//! It is built from stored data, so that a resumed run builds the same one. Its id was minted with the trace id. Deliberately
-//! absent: exporting it.
+//! It begins when the request was sent. A resumed run knows only when the attempt was recorded, shortly before: there it begins
+//! then. Its id was minted with the trace id. Deliberately absent: exporting it.
 
 use std::time::Duration;
 
 use model::{
-    Answer, Attempt, Body, Request,
+    Answer, Attempt, Body, Request, Timestamp,
     trace::{Kind, ResourceData, ScopeData, SpanData, Value},
 };
 
@@ -17,7 +17,11 @@ pub const TRIGGER_SPAN_NAME: &str = "Qualitytrace trigger";
 const STDERR: &str = "qualitytrace.response.stderr";
 
 /// Builds the span of this attempt and its answer; none if nothing was fired.
-pub fn trigger_span(attempt: &Attempt, request: &Request, answer: &Answer) -> Option<SpanData> {
+pub fn trigger_span(
+    (attempt, fired_at): (&Attempt, Timestamp),
+    request: &Request,
+    answer: &Answer,
+) -> Option<SpanData> {
     if !request.is_fired() {
         return None;
     }
@@ -52,10 +56,10 @@ pub fn trigger_span(attempt: &Attempt, request: &Request, answer: &Answer) -> Op
     }
     span.kind = Kind::Client;
     span.flags = 1;
-    span.start = attempt.at;
+    span.start = fired_at;
     // The measured duration of the exchange. For a missing response the duration is unknown after a restart.
     let nanos = answer.duration_ns().unwrap_or(0);
-    span.end = attempt.at.plus(Duration::from_nanos(nanos));
+    span.end = fired_at.plus(Duration::from_nanos(nanos));
     Some(span)
 }
 

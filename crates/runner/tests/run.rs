@@ -28,6 +28,8 @@ struct World {
     spans: Vec<(u64, u8, u8, &'static str)>,
     lease: Result<(), LeaseLost>,
     record: Result<(), LeaseLost>,
+    /// How long the record of the attempt takes.
+    records_in: Duration,
     refused: bool,
     others: Result<Vec<String>, LeaseLost>,
     log: Mutex<Vec<String>>,
@@ -42,6 +44,7 @@ impl World {
             spans: spans.to_vec(),
             lease: Ok(()),
             record: Ok(()),
+            records_in: Duration::ZERO,
             refused: false,
             others: Ok(Vec::new()),
             log: Mutex::default(),
@@ -125,6 +128,8 @@ impl Ports for World {
     async fn attempted(&self, attempt: &Attempt) -> Result<(), LeaseLost> {
         self.say("attempted");
         *self.attempt.lock().expect("one thread") = Some(*attempt);
+        // The clock is paused, and the time that the record takes is a part of the case.
+        sleep(self.records_in).await;
         self.record.clone()
     }
 
@@ -256,6 +261,23 @@ async fn the_trigger_span_that_comes_back_is_the_same_span() {
     assert_eq!(triggers.count(), 1);
     assert!(trace.conflicts().is_empty());
     assert_eq!(finished.outcome.settlement.map(|s| s.spans), Some(2), "it is not counted");
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_trigger_span_begins_when_the_request_is_sent() {
+    let records_in = Duration::from_secs(1);
+    let world = World { records_in, ..World::new(&[(1005, 1, 0, "cart")]) };
+    let finished = world.run(Progress::New).await.expect("a verdict");
+    let attempt = world.attempt.lock().expect("one thread").expect("it was attempted");
+    let trigger = finished.trigger.expect("it was fired");
+    assert_eq!(trigger.start, attempt.at.plus(records_in));
+    let Answer::Response(response) = &*finished.answer else { panic!("a response") };
+    assert_eq!(trigger.end, trigger.start.plus(Duration::from_nanos(response.duration_ns)));
+
+    // Another worker that continues knows the attempt, and not when the request was sent.
+    let world = World::new(&[(5, 1, 0, "cart")]);
+    let resumed = world.run(Progress::Answered(attempt, answered())).await.expect("a verdict");
+    assert_eq!(resumed.trigger.expect("it was fired").start, attempt.at);
 }
 
 #[tokio::test(start_paused = true)]
