@@ -222,6 +222,6 @@ impl Db {
 }
 
 /// Parses an id from the database.
-fn word<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, DbError> {
+pub(crate) fn word<T: FromStr<Err = InvalidId>>(text: &str) -> Result<T, DbError> {
     text.parse().map_err(|error| DbError::corrupt("a document", error))
 }

@@ -32,6 +32,7 @@ mod server;
 mod session;
 mod suite_run;
 mod test;
+mod test_list;
 mod token;
 mod trace;
 
@@ -63,6 +64,7 @@ pub use suite_run::{
     NewSuiteRun, StepOutcome, StepRun, StoredSuiteRun, SuiteLease, SuiteOutcome, SuiteStep,
 };
 pub use test::{NewTest, StoredTest};
+pub use test_list::{ListedTest, TestFilter, TestOrder, VerdictRank};
 pub use token::{NewToken, PersonId, StoredToken, TokenKind};
 pub use trace::{OtlpTrace, StoredColumns};
 

@@ -15,5 +15,6 @@ mod scratch;
 mod servers;
 mod share;
 mod start;
+mod test_list;
 mod test_version;
 mod trace;

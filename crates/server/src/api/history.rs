@@ -1,10 +1,8 @@
 //! Runs over time: lists, searches, and the trend of a test's verdicts.
 
-use std::collections::BTreeMap;
-
 use axum::{Extension, Json, extract::State};
 use db::{ListedRun, RunFilter};
-use model::{DocumentKind, Fault, Project, RunId, TestId, Timestamp, TraceId, Verdict};
+use model::{Fault, Project, RunId, TestId, Timestamp, TraceId, Verdict};
 use serde::{Deserialize, Serialize};
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -25,13 +23,9 @@ use crate::{
 
 /// The default number of runs in a trend.
 const LAST_DEFAULT: u32 = 50;
-/// The number of runs in each trend of several tests.
-const LAST_OF_MANY: u32 = 30;
-/// The maximum number of trends on a page.
-const TRENDS_MAX: u32 = 100;
 
 pub(super) fn routes() -> OpenApiRouter<App> {
-    OpenApiRouter::new().routes(routes!(list)).routes(routes!(trend)).routes(routes!(trends))
+    OpenApiRouter::new().routes(routes!(list)).routes(routes!(trend))
 }
 
 /// A run in a list.
@@ -83,35 +77,6 @@ pub(super) struct Trend {
     median_ns: Option<u64>,
     /// The runs, the newest first.
     last: Vec<Item>,
-}
-
-/// A test, and how its last runs went.
-#[derive(Debug, Serialize, ToSchema)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct TestTrend {
-    #[schema(schema_with = openapi::word)]
-    id: TestId,
-    name: String,
-    /// The current version, from 1.
-    version: i32,
-    /// Of at most the last 30 runs.
-    trend: Trend,
-}
-
-/// The query parameters of the list of trends.
-#[derive(Debug, Deserialize, IntoParams)]
-#[serde(deny_unknown_fields)]
-#[into_params(parameter_in = Query)]
-pub(super) struct TrendQuery {
-    /// The project of the tests.
-    #[serde(default)]
-    #[param(schema_with = openapi::word, required = false)]
-    project: Project,
-    /// Items of a page.
-    #[param(minimum = 1, maximum = 100)]
-    limit: Option<u32>,
-    /// Where to go on: the `next` of the page before.
-    cursor: Option<String>,
 }
 
 /// The query parameters of the list of runs.
@@ -250,45 +215,8 @@ pub(super) async fn trend(
     Ok(Json(trend_of(runs)))
 }
 
-/// Tests with how their last runs went, by id: the statements are as many for a page as for one test.
-#[utoipa::path(
-    get,
-    path = "/api/v1/trends",
-    tag = "runs",
-    operation_id = "listTrends",
-    params(TrendQuery),
-    responses((status = 200, description = "A page of tests.", body = Page<TestTrend>)),
-)]
-pub(super) async fn trends(
-    State(app): State<App>,
-    QueryParams(TrendQuery { project, limit, cursor }): QueryParams<TrendQuery>,
-    Extension(context): Extension<TraceParent>,
-) -> Result<Json<Page<TestTrend>>, Problem> {
-    let limit = page::limit(limit)?;
-    if limit > TRENDS_MAX {
-        let detail = format!("`limit` is {limit}: expected 1 to {TRENDS_MAX}");
-        return Err(Problem::new(Fault::Invalid, detail));
-    }
-    let after: Option<TestId> = page::key(cursor.as_deref())?;
-    let tests = app.db.documents(&project, DocumentKind::Test, after.as_ref(), limit + 1);
-    let tests = app.watch.db(context, Call("SELECT", "tests"), tests).await?;
-    let ids: Vec<TestId> = tests.iter().map(|test| test.id.clone()).collect();
-    let runs = app.db.runs_of_tests(&project, &ids, LAST_OF_MANY);
-    let runs = app.watch.db(context, Call("SELECT", "runs"), runs).await?;
-    let mut by_test: BTreeMap<TestId, Vec<ListedRun>> = BTreeMap::new();
-    for run in runs {
-        by_test.entry(run.test.clone()).or_default().push(run);
-    }
-    let items = tests.into_iter().map(|test| TestTrend {
-        trend: trend_of(by_test.remove(&test.id).unwrap_or_default()),
-        id: test.id,
-        name: test.name,
-        version: test.version,
-    });
-    Ok(Json(Page::new(items.collect(), limit, |item: &TestTrend| item.id.to_string())))
-}
-
-fn trend_of(runs: Vec<ListedRun>) -> Trend {
+/// Returns the trend of runs of one test, the newest first.
+pub(super) fn trend_of(runs: Vec<ListedRun>) -> Trend {
     let ended: Vec<&ListedRun> = runs.iter().filter(|run| run.verdict.is_some()).collect();
     let count = |verdict| ended.iter().filter(|run| run.verdict == Some(verdict)).count();
     let is_flip = |pair: &&[&ListedRun]| {

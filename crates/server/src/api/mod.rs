@@ -30,6 +30,7 @@ mod token_login;
 mod tokens;
 mod trace_detail;
 mod traces;
+mod trends;
 
 use std::sync::LazyLock;
 
@@ -74,6 +75,7 @@ fn operations() -> OpenApiRouter<App> {
         .merge(judgements::routes())
         .merge(suite_runs::routes())
         .merge(history::routes())
+        .merge(trends::routes())
         .merge(tokens::routes())
         .merge(sessions::routes())
         .merge(server_facts::routes())

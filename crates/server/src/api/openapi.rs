@@ -30,6 +30,8 @@ const WORD: &str = "^[A-Za-z0-9._-]{1,128}$";
 
 /// The pattern of a file name.
 const FILE: &str = "^[^\\u0000-\\u001f\\u007f-\\u009f]{1,1024}$";
+/// What is accepted as a text to search for.
+const SEARCH_TEXT: &str = r"^[^\u0000-\u001f\u007f-\u009f]{0,200}$";
 
 /// The schemas of outcomes and events, by name. A test compares them with the output of the model.
 const OUTCOME: &str = include_str!("outcome.schemas.json");
@@ -195,6 +197,11 @@ impl ToSchema for Bytes {}
 /// The schema of a file name, as [`given::file`](super::given::file) accepts it.
 pub(super) fn file() -> RefOr<Schema> {
     ObjectBuilder::new().schema_type(Type::String).pattern(Some(FILE)).build().into()
+}
+
+/// The schema of a text to search for.
+pub(super) fn search_text() -> RefOr<Schema> {
+    ObjectBuilder::new().schema_type(Type::String).pattern(Some(SEARCH_TEXT)).build().into()
 }
 
 /// The schema of an opaque string that the server issues: an ETag, or a cursor.
