@@ -96,6 +96,18 @@ it("a span that decided leads to its attributes in the trace, and a selector to 
   const selected = `/api/v1/runs/${run.id}/trace/select?q=${encodeURIComponent(`span[name="${span?.name}"]`)}`;
   const { total } = await get<components["schemas"]["SelectedSpans"]>(selected);
   await page.getByText(`${total} of `).waitFor();
+  // Each value that the language can write leads to the spans that have it, this one included.
+  const [first] = texts;
+  const row = panel.locator("dl > div", { hasText: first?.key ?? "" }).filter({ hasText: "only these" });
+  await row.first().hover();
+  await row.first().getByRole("button", { name: "only these" }).click();
+  await page.waitForURL(/focus=hits/);
+  const only = new URL(page.url()).searchParams.get("q") ?? "";
+  const same = await get<components["schemas"]["SelectedSpans"]>(
+    `/api/v1/runs/${run.id}/trace/select?q=${encodeURIComponent(only)}`,
+  );
+  expect(same.spans).toContain(id);
+  await page.getByText(`${same.total} of `).waitFor();
   await page.getByRole("button", { name: "Table", exact: true }).click();
   await page.getByLabel("Group by").selectOption("attribute");
   await page.getByLabel("Attribute", { exact: true }).fill("service.name");
@@ -164,6 +176,37 @@ it("older runs are a page away, and the address names the page", async () => {
   expect(await runs()).toEqual(second);
   await page.getByRole("link", { name: "Newest" }).click();
   await page.waitForURL((url) => !url.searchParams.has("cursor"));
+  expect(visited.complaints).toEqual([]);
+  await visited.context.close();
+});
+
+it("tests are found and ordered by the server, also those that are not loaded", async () => {
+  const { run } = await failedRun();
+  const visited = await visit(browser);
+  const { page } = visited;
+  // Pages of one test: what is shown first is what the server put first.
+  await page.route("**/api/v1/trends?*", (route) =>
+    route.continue({ url: route.request().url().replace("limit=100", "limit=1") }),
+  );
+  await open(visited, "/");
+  const rows = page.locator("tbody tr");
+  expect(await rows.count()).toBe(1);
+  expect(await rows.first().innerText()).toContain("failed");
+  await page.getByRole("link", { name: "By id" }).click();
+  await page.waitForURL(/sort=id/);
+  const [first] = (await get<components["schemas"]["Page_ListedDocument"]>("/api/v1/tests?limit=1")).items;
+  await page.locator("tbody tr", { hasText: first?.name ?? "" }).waitFor();
+  expect(await page.getByRole("link", { name: "By id" }).getAttribute("aria-current")).toBe("page");
+  expect(await page.getByRole("link", { name: "Worst first" }).getAttribute("aria-current")).toBeNull();
+  await page.getByRole("searchbox", { name: "Filter by name or id" }).fill(run.test.toUpperCase());
+  await page.locator(`tbody tr a[href*="/t/${run.test}"]`).waitFor();
+  await page.getByRole("searchbox").fill("%");
+  await page.getByText("No test matches the filter").waitFor();
+  await page.reload();
+  await page.getByText("No test matches the filter").waitFor();
+  await page.getByRole("button", { name: "Clear the filter" }).click();
+  await rows.first().waitFor();
+  expect(page.url()).not.toContain("q=");
   expect(visited.complaints).toEqual([]);
   await visited.context.close();
 });

@@ -81,6 +81,8 @@ export const traceWords = {
     none: "none",
     invalid: "(invalid)",
     more: (number: number) => `Show ${number.toLocaleString("en")} more`,
+    only: "only these",
+    onlyHint: "Show only spans with this value",
     raw: "Copy as JSON",
     behindStart: (text: string) => `${text} behind the start of the span`,
     beforeStart: (text: string) => `${text} before the start of the span`,

@@ -11,7 +11,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use bench::parts::{Api, Database, NatsCluster, Server, free_port, qualitytrace};
+use bench::parts::{Api, Database, NatsCluster, Server, free_port, qualitytrace, setting};
 use serde_json::json;
 use tokio::{
     io::{AsyncBufReadExt, BufReader, copy_bidirectional},
@@ -28,6 +28,8 @@ const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const CHECKOUT: &str = include_str!("../src/init/checkout.yaml");
 /// How long a run may take to end.
 const ENDED_MAX: Duration = Duration::from_secs(30);
+/// The same for a run with a large trace, beside the browsers of other tests.
+const LARGE_ENDED_MAX: Duration = Duration::from_secs(150);
 
 /// Starts the shop with an optional fault, with its spans sent to this port; returns its address.
 async fn shop(otlp: u16, fault: Option<&str>) -> Result<(Child, String)> {
@@ -187,7 +189,7 @@ async fn a_slow_call_is_found_in_a_large_trace() -> Result<()> {
     api.apply(&large::document()).await?;
     let run = api.start(large::TEST, &json!({})).await?;
     large::send(&server, &run).await?;
-    let ended = api.ended(&run, ENDED_MAX).await?;
+    let ended = api.ended(&run, LARGE_ENDED_MAX).await?;
     assert_eq!(ended["verdict"], "passed", "{ended:#}");
     browse("large", &[("QUALITYTRACE_URL", &server.api)]).await?;
     server.terminate().await?;
@@ -204,19 +206,56 @@ async fn a_first_run_is_green_in_a_few_actions() -> Result<()> {
     database.remove().await
 }
 
+/// Creates a token for editors in the database of a server.
+async fn editor(server: &Server) -> Result<String> {
+    let config = server.config.to_str().context("a path that is text")?;
+    let create = ["token", "create", "--config", config, "--role", "editor", "--name", "e2e"];
+    let made = qualitytrace(Path::new(BINARY), &create).await?;
+    let token = made.out.split_whitespace().find(|word| word.starts_with("qtt_"));
+    Ok(token.with_context(|| format!("a token: {made:?}"))?.to_owned())
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_person_logs_in_with_a_token_below_a_prefix() -> Result<()> {
     let database = Database::create("web_access").await?;
     let configuration =
         format!("{}\nserver: {{auth: {{mode: on}}, pathPrefix: /team/qt}}\n", database.section()?);
     let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
-    let config = server.config.to_str().context("a path that is text")?;
-    let token = ["token", "create", "--config", config, "--role", "editor", "--name", "e2e"];
-    let made = qualitytrace(Path::new(BINARY), &token).await?;
-    let token = made.out.split_whitespace().find(|word| word.starts_with("qtt_"));
-    let token = token.with_context(|| format!("a token: {made:?}"))?;
+    let token = editor(&server).await?;
     let url = format!("{}/team/qt", server.api);
-    browse("access", &[("QUALITYTRACE_URL", &url), ("QUALITYTRACE_TOKEN", token)]).await?;
+    browse("access", &[("QUALITYTRACE_URL", &url), ("QUALITYTRACE_TOKEN", &token)]).await?;
+    server.terminate().await?;
+    database.remove().await
+}
+
+/// A real Keycloak is the identity provider.
+#[tokio::test(flavor = "multi_thread")]
+async fn people_log_in_at_their_identity_provider() -> Result<()> {
+    let issuer = setting("QUALITYTRACE_TEST_KEYCLOAK")?;
+    let database = Database::create("web_oidc").await?;
+    let configuration = format!(
+        "{}
+server:
+  auth:
+    mode: on
+    oidc:
+      issuer: {issuer}
+      clientId: qualitytrace
+      clientSecret: client-s3cr3t
+      roles: {{qt-admin: admin, qt-viewer: viewer}}
+",
+        database.section()?
+    );
+    let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
+    let token = editor(&server).await?;
+    let file = server.config.with_file_name("checkout.yaml");
+    fs::write(&file, CHECKOUT)?;
+    let file = file.to_str().context("a path that is text")?;
+    let apply = ["apply", "--server", &server.api, "--token", &token, file];
+    let applied = qualitytrace(Path::new(BINARY), &apply).await?;
+    ensure!(applied.code == Some(0), "{applied:?}");
+    browse("oidc", &[("QUALITYTRACE_URL", &server.api), ("QUALITYTRACE_PEOPLE", "ann vic nob")])
+        .await?;
     server.terminate().await?;
     database.remove().await
 }

@@ -23,6 +23,15 @@ export interface RunsFilter {
   readonly cursor?: string | undefined;
 }
 
+export interface TestsFilter {
+  readonly q?: string | undefined;
+  readonly sort: TestsSort;
+  readonly cursor?: string | undefined;
+}
+
+/** The order of tests: those whose last verdict is the worst come first, or by id. */
+export type TestsSort = "worst" | "id";
+
 const api = createClient<paths>({ baseUrl: prefix, fetch: (request) => answerOf(fetch(request)) });
 
 export function readServer(signal?: AbortSignal): Promise<Schemas["ServerFacts"]> {
@@ -35,12 +44,12 @@ export function readCaller(signal?: AbortSignal): Promise<Schemas["Caller"]> {
 
 export function listTests(
   project: string,
-  cursor: string | undefined,
+  filter: TestsFilter,
   signal?: AbortSignal,
 ): Promise<Schemas["Page_TestTrend"]> {
   return data(
     api.GET("/api/v1/trends", {
-      params: { query: { project, limit: TESTS_LIMIT, cursor } },
+      params: { query: { project, limit: TESTS_LIMIT, ...filter } },
       ...given(signal),
     }),
   );

@@ -41,12 +41,14 @@ export const callerQuery = queryOptions({
   staleTime: 60_000,
 });
 
-export const testsQuery = (project: string) =>
+export const testsQuery = (project: string, filter: Omit<client.TestsFilter, "cursor">) =>
   infiniteQueryOptions({
-    queryKey: ["tests", project],
-    queryFn: ({ pageParam, signal }) => client.listTests(project, pageParam, signal),
+    queryKey: ["tests", project, filter],
+    queryFn: ({ pageParam, signal }) => client.listTests(project, { ...filter, cursor: pageParam }, signal),
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (last) => last.next ?? undefined,
+    // The tests of before stay while others are on their way, but not those of another project.
+    placeholderData: (tests, before) => (before?.queryKey[1] === project ? tests : undefined),
     refetchInterval: LIST_MS,
   });
 

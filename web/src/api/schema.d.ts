@@ -875,7 +875,7 @@ export interface paths {
             path?: never;
             cookie?: never;
         };
-        /** Tests with how their last runs went, by id: the statements are as many for a page as for one test. */
+        /** Tests with how their last runs went: the statements are as many for a page as for one test. */
         get: operations["listTrends"];
         put?: never;
         post?: never;
@@ -2612,6 +2612,8 @@ export interface operations {
             query?: {
                 project?: string;
                 file?: string;
+                /** @description Whether to keep nothing, and return what a request without it would do. */
+                dryRun?: boolean;
             };
             header?: never;
             path?: never;
@@ -2625,7 +2627,7 @@ export interface operations {
             };
         };
         responses: {
-            /** @description All of them are kept. */
+            /** @description All of them are kept, or would be. */
             200: {
                 headers: {
                     [name: string]: unknown;
@@ -4716,9 +4718,15 @@ export interface operations {
         parameters: {
             query?: {
                 project?: string;
+                q?: string;
+                /**
+                 * @description `id`, the default; or `worst`: tests whose last verdict of 30 days is failed, then inconclusive, then all others, each by id. A verdict
+                 *     between two requests can move a test to another page.
+                 */
+                sort?: string;
                 /** @description Items of a page. */
                 limit?: number;
-                /** @description Where to go on: the `next` of the page before. */
+                /** @description Where to go on: the `next` of the page before, with the same `sort`. */
                 cursor?: string;
             };
             header?: never;

@@ -43,10 +43,24 @@ const root = createRootRouteWithContext<Context>()({
   search: { middlewares: [retainSearchParams(["project"])] },
 });
 
+/** What the address says of the list of tests; without `sort` the worst come first. */
+interface TestsSearch {
+  readonly q?: string | undefined;
+  readonly sort?: "id" | undefined;
+}
+
+/** The most characters that the API searches for. */
+const TESTS_TEXT_MAX = 200;
+
 const tests = createRoute({
   getParentRoute: () => root,
   path: "/",
-  validateSearch: (search: SearchText): { q?: string | undefined } => ({ q: textOf(search, "q") }),
+  validateSearch: (search: SearchText): TestsSearch => ({
+    q: textOf(search, "q")
+      ?.replace(/\p{Cc}/gu, "")
+      .slice(0, TESTS_TEXT_MAX),
+    sort: textOf(search, "sort") === "id" ? "id" : undefined,
+  }),
   component: lazyRouteComponent(() => import("./tests/screen.tsx")),
 });
 
@@ -108,11 +122,18 @@ const start = createRoute({
   component: lazyRouteComponent(() => import("./start/screen.tsx")),
 });
 
+interface LoginSearch {
+  readonly return?: string | undefined;
+  /** The word of the server for why a login at the identity provider failed. */
+  readonly failed?: string | undefined;
+}
+
 const login = createRoute({
   getParentRoute: () => root,
   path: "/login",
-  validateSearch: (search: SearchText): { return?: string | undefined } => ({
+  validateSearch: (search: SearchText): LoginSearch => ({
     return: textOf(search, "return"),
+    failed: textOf(search, "failed"),
   }),
   component: lazyRouteComponent(() => import("./login/screen.tsx")),
 });

@@ -16,6 +16,7 @@ import { isGroup, spanOfRow } from "./layout.ts";
 import { marksText } from "./mirror.tsx";
 import type { TraceModel } from "./model.ts";
 import styles from "./panel.module.css";
+import { type Place, selectorOf } from "./selector.ts";
 import type { SpanAttribute, SpanDetails, SpanSource } from "./source.ts";
 
 /** The entries of a list before the reader wants more. */
@@ -31,10 +32,11 @@ interface Props {
   readonly onClose: () => void;
   readonly onSpan: (span: number) => void;
   readonly onToggle: (value: number) => void;
+  readonly onOnly: (selector: string) => void;
 }
 
 /** Everything about the selected row: a span, or alike spans that are folded. */
-export function SidePanel({ model, source, value, onClose, onSpan, onToggle }: Props) {
+export function SidePanel({ model, source, value, onClose, onSpan, onToggle, onOnly }: Props) {
   const span = spanOfRow(value);
   const { columns } = model;
   return (
@@ -55,7 +57,7 @@ export function SidePanel({ model, source, value, onClose, onSpan, onToggle }: P
       ) : (
         <>
           <SpanFacts model={model} span={span} onSpan={onSpan} />
-          <Details source={source} model={model} span={span} />
+          <Details source={source} model={model} span={span} onOnly={onOnly} />
         </>
       )}
     </aside>
@@ -144,10 +146,12 @@ function Details({
   source,
   model,
   span,
+  onOnly,
 }: {
   readonly source: SpanSource;
   readonly model: TraceModel;
   readonly span: number;
+  readonly onOnly: (selector: string) => void;
 }) {
   const id = hexId(model.columns, span);
   const query = useQuery({
@@ -159,10 +163,20 @@ function Details({
   if (query.error !== null) {
     return <Failed error={asFailure(query.error)} onRetry={() => void query.refetch()} />;
   }
-  return query.data === undefined ? <Loading rows={4} /> : <Sections key={id} details={query.data} />;
+  if (query.data === undefined) {
+    return <Loading rows={4} />;
+  }
+  // Without a server nothing evaluates a selector.
+  return <Sections key={id} details={query.data} {...(source.select === null ? {} : { onOnly })} />;
 }
 
-function Sections({ details }: { readonly details: SpanDetails }) {
+function Sections({
+  details,
+  onOnly,
+}: {
+  readonly details: SpanDetails;
+  readonly onOnly?: (selector: string) => void;
+}) {
   const labels = words.trace.panel;
   const { status, scope } = details;
   return (
@@ -173,7 +187,7 @@ function Sections({ details }: { readonly details: SpanDetails }) {
         </p>
       ) : null}
       <Section title={labels.attributes} count={details.attributes.length}>
-        <Values values={details.attributes} />
+        <Values values={details.attributes} {...only("attr:", onOnly)} />
       </Section>
       {details.events.length === 0 ? null : (
         <Section title={labels.events} count={details.events.length}>
@@ -201,7 +215,7 @@ function Sections({ details }: { readonly details: SpanDetails }) {
         </Section>
       )}
       <Section title={labels.resource} count={details.resource.length}>
-        <Values values={details.resource} />
+        <Values values={details.resource} {...only("resource.", onOnly)} />
       </Section>
       {scope.name ? (
         <dl className={styles.facts}>
@@ -261,20 +275,45 @@ function Section({
   );
 }
 
-function Values({ values }: { readonly values: readonly SpanAttribute[] }) {
+/** What shows only the spans with a value. */
+interface Only {
+  readonly place: Place;
+  readonly onOnly: (selector: string) => void;
+}
+
+function only(place: Place, onOnly: Only["onOnly"] | undefined): { readonly only?: Only } {
+  return onOnly === undefined ? {} : { only: { place, onOnly } };
+}
+
+function Values({ values, only }: { readonly values: readonly SpanAttribute[]; readonly only?: Only }) {
   return values.length === 0 ? null : (
     <dl className={styles.values}>
-      <Stepped all={values} row={(it, at) => <Value key={at} named={it} />} />
+      <Stepped
+        all={values}
+        row={(it, at) => <Value key={at} named={it} {...(only === undefined ? {} : { only })} />}
+      />
     </dl>
   );
 }
 
-function Value({ named: { key, type, value } }: { readonly named: SpanAttribute }) {
+function Value({ named, only }: { readonly named: SpanAttribute; readonly only?: Only }) {
+  const { key, type, value } = named;
+  const selector = only === undefined ? null : selectorOf(only.place, named);
   return (
     <div>
       <dt>
         <Text value={key} charsMax={200} />
         {type === "string" ? null : <span className={styles.type}>{type}</span>}
+        {selector === null ? null : (
+          <button
+            type="button"
+            className={styles.only}
+            title={words.trace.panel.onlyHint}
+            onClick={() => only?.onOnly(selector)}
+          >
+            {words.trace.panel.only}
+          </button>
+        )}
       </dt>
       <dd>
         <Text value={valueText(value)} layout="block" charsMax={VALUE_CHARS_MAX} />

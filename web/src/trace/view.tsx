@@ -121,6 +121,7 @@ export function TraceView({ model, source, deciding, search, onSearch }: Props) 
             onClose={() => setPanelOpen(false)}
             onSpan={goToSpan}
             onToggle={(value) => toggle(stage, value)}
+            onOnly={(q) => onSearch({ q, focus: "hits" })}
           />
         ) : null}
       </div>

@@ -28,7 +28,7 @@ use crate::{
         session::{COOKIE, COOKIE_TLS, TOKEN_COOKIE, TOKEN_COOKIE_TLS, token_cookie, value},
         token::{self, TokenSpec},
     },
-    http::{app::App, extract::QueryParams, problem::Problem},
+    http::{accept, app::App, extract::QueryParams, problem::Problem},
     telemetry::{call::Call, events, traceparent::TraceParent},
 };
 
@@ -96,6 +96,23 @@ impl PublicOrigin {
             .map_err(|_| Problem::new(Fault::Internal, "a cookie cannot be written"))
     }
 
+    /// Returns the answer to a login that failed: a person gets the screen for it, which has words for the reason, a program the
+    /// problem. What the provider wrote is not in the address, which anyone can make.
+    fn failed(
+        &self,
+        app: &App,
+        headers: &HeaderMap,
+        error: &OidcError,
+    ) -> Result<Response, Problem> {
+        if !app.web.is_on || !accept::names(headers, accept::HTML) {
+            return Err(error.into());
+        }
+        let there =
+            HeaderValue::from_str(&format!("{}/login?failed={}", self.prefix, error.word()))
+                .map_err(|_| Problem::new(Fault::Internal, "the screen cannot be shown"))?;
+        Ok((StatusCode::SEE_OTHER, [(header::LOCATION, there)]).into_response())
+    }
+
     pub(super) fn session(&self, value: &str, secs: u32) -> Result<HeaderValue, Problem> {
         let name = if self.is_tls { COOKIE_TLS } else { COOKIE };
         self.cookie(name, value, &format!("Path=/; Max-Age={secs}"))
@@ -119,7 +136,11 @@ async fn begin(
         let detail = "`return` must be a path on this server, such as `/runs`";
         return Err(Problem::new(Fault::Invalid, detail));
     }
-    let (there, pending) = provider(&app)?.begin(&here.back, screen, app.world).await?;
+    let began = provider(&app)?.begin(&here.back, screen, app.world).await;
+    let (there, pending) = match began {
+        Ok(began) => began,
+        Err(error) => return here.failed(&app, &headers, &error),
+    };
     let (name, path) = here.login();
     let rest = format!("Path={path}; Max-Age={LOGIN_SECS}");
     let signed = login_keys(&app).and_then(|keys| keys.signed(&pending, app.world.now()));
@@ -145,9 +166,8 @@ async fn end(
     let (person, screen) = match person(&app, oidc, &here, &headers, returned).await {
         Ok(found) => found,
         Err(error) => {
-            let problem = Problem::new(error.fault(), error.to_string());
-            audit.failed(&error, problem.status()).await;
-            return Err(problem);
+            audit.failed(&error, Problem::from(&error).status()).await;
+            return here.failed(&app, &headers, &error);
         }
     };
     let wanted = TokenSpec {
@@ -237,8 +257,8 @@ fn provider(app: &App) -> Result<&Oidc, Problem> {
     })
 }
 
-impl From<OidcError> for Problem {
-    fn from(error: OidcError) -> Self {
+impl From<&OidcError> for Problem {
+    fn from(error: &OidcError) -> Self {
         Self::new(error.fault(), error.to_string())
     }
 }

@@ -1,5 +1,6 @@
 //! The edge for HTTP: listeners, TLS, what a request may carry, which caller may send it, and the one form of errors.
 
+pub(crate) mod accept;
 pub(crate) mod app;
 pub(crate) mod backlog;
 pub(crate) mod code;

@@ -8,7 +8,7 @@ use std::{
 };
 
 use axum::{
-    http::{HeaderMap, StatusCode, header},
+    http::{HeaderMap, StatusCode},
     response::{
         IntoResponse, Response,
         sse::{Event, KeepAlive, Sse},
@@ -18,7 +18,7 @@ use futures_core::Stream;
 use model::Fault;
 use tokio::{runtime::Handle, sync::mpsc, task::JoinSet, time::timeout};
 
-use super::problem::Problem;
+use super::{accept, problem::Problem};
 use crate::live::followers::FollowerPlace;
 
 /// The maximum number of events in the buffer to a reader.
@@ -80,14 +80,7 @@ impl Stream for LiveStream {
 
 /// Whether a request accepts a live response.
 pub(crate) fn asks_live(headers: &HeaderMap) -> bool {
-    let accepted = headers.get_all(header::ACCEPT).into_iter();
-    let mut ranges =
-        accepted.filter_map(|value| value.to_str().ok()).flat_map(|value| value.split(','));
-    ranges.any(|range| {
-        let mut parts = range.split(';').map(str::trim);
-        let is_named = parts.next().is_some_and(|kind| kind.eq_ignore_ascii_case(LIVE));
-        is_named && !parts.any(|part| matches!(part, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
-    })
+    accept::names(headers, LIVE)
 }
 
 /// Refuses a request for what only a live response has.

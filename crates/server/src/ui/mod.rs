@@ -17,7 +17,7 @@ use base64::{Engine, engine::general_purpose::URL_SAFE_NO_PAD};
 use model::Fault;
 
 use crate::{
-    http::{app::App, problem::Problem, router::no_such_path},
+    http::{accept, app::App, problem::Problem, router::no_such_path},
     ui::encoding::Encoding,
 };
 
@@ -50,21 +50,14 @@ pub(crate) fn routes() -> Router<App> {
 /// programs get the problem.
 pub(crate) fn unknown() -> MethodRouter<App> {
     any(async |State(app): State<App>, method: Method, uri: Uri, headers: HeaderMap| {
-        if !(method == Method::GET && names_html(&headers) && !uri.path().starts_with("/api/")) {
+        if !(method == Method::GET
+            && accept::names(&headers, accept::HTML)
+            && !uri.path().starts_with("/api/"))
+        {
             return no_such_path(uri).await.into_response();
         }
         let missing = |page: Response| (StatusCode::NOT_FOUND, page).into_response();
         index(State(app)).await.map_or_else(IntoResponse::into_response, missing)
-    })
-}
-
-/// Whether the sender accepts HTML by name, as browsers do.
-fn names_html(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(header::ACCEPT).into_iter();
-    let mut ranges = values.filter_map(|value| value.to_str().ok()).flat_map(|it| it.split(','));
-    ranges.any(|range| {
-        let name = range.split(';').next().unwrap_or_default();
-        name.trim().eq_ignore_ascii_case("text/html")
     })
 }
 

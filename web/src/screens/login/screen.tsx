@@ -11,7 +11,7 @@ import { Button, linkButton } from "../../kit/button.tsx";
 import { Code } from "../../kit/code.tsx";
 import { Field } from "../../kit/field.tsx";
 import { Loaded } from "../../kit/loaded.tsx";
-import { Text } from "../../kit/text.tsx";
+import { Prose, Text } from "../../kit/text.tsx";
 import { words } from "../../words.ts";
 import { returnPath } from "../search.ts";
 import styles from "./screen.module.css";
@@ -22,6 +22,7 @@ const FIRST_TOKEN = ["qualitytrace token create --config quality-trace-config.ya
 export default function LoginScreen() {
   const search = useSearch({ from: "/login" });
   const back = returnPath(search.return);
+  const failed = failureOf(search.failed);
   const server = useQuery(serverQuery);
   return (
     <div className={styles.place}>
@@ -34,6 +35,11 @@ export default function LoginScreen() {
               <Off back={back} />
             ) : (
               <>
+                {failed === null ? null : (
+                  <p className={styles.failure} role="alert">
+                    <Prose value={failed} />
+                  </p>
+                )}
                 {info.login.oidc ? (
                   <>
                     <a className={linkButton} href={address(LOGIN_PATH, { return: back })}>
@@ -52,6 +58,12 @@ export default function LoginScreen() {
       </div>
     </div>
   );
+}
+
+/** Only words of this page: anyone can make an address. */
+function failureOf(word: string | undefined): string | null {
+  const known = Object.entries(words.login.failed).find(([name]) => name === word);
+  return known?.[1] ?? null;
 }
 
 function Off({ back }: { readonly back: string }) {

@@ -2,7 +2,7 @@ import { useInfiniteQuery } from "@tanstack/react-query";
 import { Link, useNavigate, useSearch } from "@tanstack/react-router";
 import { Search } from "lucide-react";
 import { Label as FieldLabel } from "react-aria-components";
-import type { Schemas } from "../../api/client.ts";
+import type { Schemas, TestsSort } from "../../api/client.ts";
 import { testsQuery } from "../../api/queries.ts";
 import { Button, primaryLink } from "../../kit/button.tsx";
 import { Code } from "../../kit/code.tsx";
@@ -16,6 +16,7 @@ import { words } from "../../words.ts";
 import { firstTestCommand, testsCommand } from "../command.ts";
 import { useProject } from "../search.ts";
 import { useChanges } from "../use-changes.ts";
+import { useSettled } from "../use-settled.ts";
 import { TestRows } from "./rows.tsx";
 import styles from "./screen.module.css";
 
@@ -24,9 +25,10 @@ type TestTrend = Schemas["TestTrend"];
 /** The tests of the project, the worst first. */
 export default function TestsScreen() {
   const project = useProject();
-  const { q } = useSearch({ from: "/" });
+  const { q = "", sort = "worst" } = useSearch({ from: "/" });
   const navigate = useNavigate({ from: "/" });
-  const query = useInfiniteQuery(testsQuery(project));
+  const text = useSettled(q);
+  const query = useInfiniteQuery(testsQuery(project, { q: text === "" ? undefined : text, sort }));
   useChanges(project);
   const filter = (text: string) =>
     void navigate({ search: (before) => ({ ...before, q: text === "" ? undefined : text }), replace: true });
@@ -42,7 +44,7 @@ export default function TestsScreen() {
             label={<FieldLabel className={styles.spoken ?? ""}>{words.tests.filter}</FieldLabel>}
             placeholder={words.tests.filter}
             icon={<Search size={14} aria-hidden="true" />}
-            value={q ?? ""}
+            value={q}
             onChange={filter}
             isSearch
           />
@@ -52,8 +54,12 @@ export default function TestsScreen() {
       <Loaded query={query} rows={9}>
         {(data) => (
           <Tests
-            tests={worstFirst(data.pages.flatMap((page) => page.items))}
-            filter={q ?? ""}
+            tests={ordered(
+              data.pages.flatMap((page) => page.items),
+              sort,
+            )}
+            sort={sort}
+            isFiltered={text !== ""}
             onClear={() => filter("")}
             {...(query.hasNextPage
               ? { onMore: () => void query.fetchNextPage(), isLoading: query.isFetchingNextPage }
@@ -67,14 +73,22 @@ export default function TestsScreen() {
 
 interface Props {
   readonly tests: readonly TestTrend[];
-  readonly filter: string;
+  readonly sort: TestsSort;
+  readonly isFiltered: boolean;
   readonly onClear: () => void;
   readonly onMore?: () => void;
   readonly isLoading?: boolean;
 }
 
-function Tests({ tests, filter, onClear, onMore, isLoading }: Props) {
+function Tests({ tests, sort, isFiltered, onClear, onMore, isLoading }: Props) {
   const project = useProject();
+  if (tests.length === 0 && isFiltered) {
+    return (
+      <Empty title={words.tests.noMatch}>
+        <Button onPress={onClear}>{words.tests.clear}</Button>
+      </Empty>
+    );
+  }
   if (tests.length === 0) {
     return (
       <Empty title={words.tests.empty}>
@@ -87,27 +101,45 @@ function Tests({ tests, filter, onClear, onMore, isLoading }: Props) {
       </Empty>
     );
   }
-  const wanted = filter.toLowerCase();
-  const shown = tests.filter((it) => `${it.name}\n${it.id}`.toLowerCase().includes(wanted));
   return (
     <>
-      <Counts tests={tests} />
-      {shown.length === 0 ? (
-        <Empty title={words.tests.noMatch}>
-          <Button onPress={onClear}>{words.tests.clear}</Button>
-        </Empty>
-      ) : (
-        <TestRows tests={shown} />
-      )}
+      <div className={styles.above}>
+        <Counts tests={tests} />
+        <Sort />
+      </div>
+      <TestRows tests={tests} />
       {onMore === undefined ? null : (
         <div className={styles.more}>
           <Button onPress={onMore} isDisabled={isLoading === true}>
             {words.tests.more}
           </Button>
-          <span>{words.tests.partly}</span>
+          {sort === "worst" ? <span>{words.tests.partly}</span> : null}
         </div>
       )}
     </>
+  );
+}
+
+/** The server pages through the tests in this order; flaky ones are sorted here, among those that are loaded. */
+function ordered(tests: readonly TestTrend[], sort: TestsSort): readonly TestTrend[] {
+  return sort === "worst" ? worstFirst(tests) : tests;
+}
+
+function Sort() {
+  return (
+    <nav aria-label={words.tests.sort} className={styles.sort}>
+      {(["worst", "id"] as const).map((it) => (
+        <Link
+          key={it}
+          to="/"
+          search={(before) => ({ ...before, sort: it === "id" ? it : undefined })}
+          replace
+          activeOptions={{ exact: true }}
+        >
+          {words.tests.sorts[it]}
+        </Link>
+      ))}
+    </nav>
   );
 }
 

@@ -112,6 +112,17 @@ pub(crate) enum OidcError {
 }
 
 impl OidcError {
+    /// Returns the word by which the page knows why the login failed: an address may have it, and no text of the provider.
+    pub(crate) fn word(&self) -> &'static str {
+        match self {
+            Self::Provider { .. } | Self::NoToken(_) => "provider",
+            Self::Foreign => "elsewhere",
+            Self::Refused(_) | Self::Token(_) => "refused",
+            Self::NoRole { .. } => "role",
+            Self::NoProject { .. } => "project",
+        }
+    }
+
     /// Returns the person who could not log in, if the provider named one.
     pub(crate) fn person(&self) -> Option<(&str, &PersonId)> {
         match self {
