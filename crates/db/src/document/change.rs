@@ -44,6 +44,18 @@ impl Db {
         Ok(applied)
     }
 
+    /// Returns what [`Db::apply`] would do, and stores nothing.
+    pub async fn try_apply(
+        &self,
+        documents: &[NewDocument],
+        applying: ApplyOptions,
+    ) -> Result<Vec<AppliedDocument>, DbError> {
+        let mut transaction = self.begin().await.map_err(|error| self.error(error))?;
+        let applied = self.apply_all(&mut transaction, documents, (applying, By::Request)).await?;
+        transaction.rollback().await.map_err(|error| self.error(error))?;
+        Ok(applied)
+    }
+
     /// Stores exactly these documents of all that this call has ever stored, and deletes the others; returns the result of each,
     /// and how many were deleted. Documents that a request applied, or applied over, are left unchanged.
     pub async fn provision(

@@ -12,7 +12,9 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use db::{ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredVersion};
+use db::{
+    AppliedDocument, ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredVersion,
+};
 use lang::StorableDocument;
 use model::{DocumentKind, Fault, Project, Role, TestId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -161,6 +163,24 @@ pub(super) struct PutQuery {
 }
 
 #[derive(Debug, Deserialize, IntoParams)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+#[into_params(parameter_in = Query)]
+pub(super) struct ApplyQuery {
+    /// The project of the documents.
+    #[serde(default)]
+    #[param(schema_with = openapi::word, required = false)]
+    project: Project,
+    /// The file name in the locations of diagnostics and evidence.
+    #[serde(default)]
+    #[param(schema_with = openapi::file, required = false)]
+    file: Option<String>,
+    /// Whether to keep nothing, and return what a request without it would do.
+    #[serde(default)]
+    #[param(required = false)]
+    dry_run: bool,
+}
+
+#[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields)]
 #[into_params(parameter_in = Query)]
 pub(super) struct DeleteQuery {
@@ -186,13 +206,13 @@ pub(super) struct Condition {
     path = "/api/v1/documents",
     tag = "documents",
     operation_id = "applyDocuments",
-    params(PutQuery),
+    params(ApplyQuery),
     request_body(content((Body = "application/yaml"), (Body = "application/json")), description = "One or more documents."),
-    responses((status = 200, description = "All of them are kept.", body = ApplyResult)),
+    responses((status = 200, description = "All of them are kept, or would be.", body = ApplyResult)),
 )]
 async fn apply(
     heard: RequestContext,
-    QueryParams(putting): QueryParams<PutQuery>,
+    QueryParams(putting): QueryParams<ApplyQuery>,
     Document(body): Document,
 ) -> Result<Json<ApplyResult>, Problem> {
     if is_planted(Plant::RejectedIsAsked) {
@@ -200,8 +220,12 @@ async fn apply(
         app.watch.db(*context, Call("SELECT", "documents"), app.db.queue()).await?;
     }
     let (kept, notices, file) = read_file(&heard, &putting.project, body, putting.file).await?;
-    let applied = keep(&heard, kept, (&putting.project, &file, Precondition::Anything)).await?;
-    Ok(Json(ApplyResult { documents: applied, notices }))
+    let new = prepare(&heard, kept, (&putting.project, &file)).await?;
+    let documents = match putting.dry_run {
+        true => would_store(&heard, &putting.project, new).await?,
+        false => store(&heard, &putting.project, (new, Precondition::Anything)).await?,
+    };
+    Ok(Json(ApplyResult { documents, notices }))
 }
 
 async fn list(
@@ -333,6 +357,16 @@ pub(super) async fn keep(
     kept: Vec<StorableDocument>,
     (project, file, expected): (&Project, &str, Precondition),
 ) -> Result<Vec<Change>, Problem> {
+    let new = prepare(heard, kept, (project, file)).await?;
+    store(heard, project, (new, expected)).await
+}
+
+/// Checks that the caller may store these documents, and completes their secrets from those that are stored.
+async fn prepare(
+    heard: &RequestContext,
+    kept: Vec<StorableDocument>,
+    (project, file): (&Project, &str),
+) -> Result<Vec<NewDocument>, Problem> {
     let RequestContext { app, context, caller, .. } = heard;
     // A server sends queries to its address, with the secrets of the project.
     if caller.role < Role::Admin
@@ -348,7 +382,6 @@ pub(super) async fn keep(
         );
         return Err(Problem::new(Fault::Denied, detail));
     }
-    let _place = app.writers.acquire(project).await;
     let mut new = Vec::with_capacity(kept.len());
     for one in kept {
         let StorableDocument { kind, id, name, mut document, host } = one;
@@ -362,18 +395,45 @@ pub(super) async fn keep(
         let (project, file) = (project.clone(), file.to_owned());
         new.push(NewDocument { project, kind, id, name, file, document, host });
     }
-    let applying = ApplyOptions { at: Some(app.world.now()), expected };
-    let applied = app.db.apply(&new, applying);
+    Ok(new)
+}
+
+async fn store(
+    heard: &RequestContext,
+    project: &Project,
+    (new, expected): (Vec<NewDocument>, Precondition),
+) -> Result<Vec<Change>, Problem> {
+    let RequestContext { app, context, .. } = heard;
+    let _place = app.writers.acquire(project).await;
+    let applied = app.db.apply(&new, ApplyOptions { at: Some(app.world.now()), expected });
     let applied = app.watch.db(*context, Call("INSERT", "document_versions"), applied).await?;
     events::documents_applied(&new, &applied);
-    let changes = new.into_iter().zip(applied).map(|(new, applied)| Change {
+    Ok(changes(new, applied))
+}
+
+/// Returns what storing these documents would do.
+async fn would_store(
+    heard: &RequestContext,
+    project: &Project,
+    new: Vec<NewDocument>,
+) -> Result<Vec<Change>, Problem> {
+    let RequestContext { app, context, .. } = heard;
+    let _place = app.writers.acquire(project).await;
+    let options = ApplyOptions { at: Some(app.world.now()), expected: Precondition::Anything };
+    let applied = app.db.try_apply(&new, options);
+    let applied = app.watch.db(*context, Call("SELECT", "document_versions"), applied).await?;
+    Ok(changes(new, applied))
+}
+
+fn changes(new: Vec<NewDocument>, applied: Vec<AppliedDocument>) -> Vec<Change> {
+    let change = |(new, applied): (NewDocument, AppliedDocument)| Change {
         kind: new.kind,
         id: new.id,
         name: new.name,
         version: applied.version,
         changed: applied.changed,
-    });
-    Ok(changes.collect())
+    };
+    new.into_iter().zip(applied).map(change).collect()
 }
 
 /// Parses the precondition of `If-Match` and `If-None-Match`.
