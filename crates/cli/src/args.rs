@@ -2,16 +2,21 @@
 
 mod connection;
 mod format;
+mod help;
+mod project;
 mod ready;
 mod report;
 mod run;
 mod runs;
+#[cfg(test)]
+mod schemas;
 mod server;
 mod shared;
 mod start;
 mod store;
 mod token;
 mod traces;
+mod typed;
 
 use std::{ffi::OsStr, net::SocketAddr, path::PathBuf};
 
@@ -23,19 +28,24 @@ use model::TraceId;
 use crate::demo;
 
 pub(crate) use connection::Connection;
-pub(crate) use format::{OutputFormat, TextFormat};
+pub(crate) use format::{FormatArgs, OutputFormat, TextFormat};
+pub(crate) use project::{ProjectCommand, ProjectFileArgs, ProjectShow};
 pub(crate) use ready::Ready;
 pub(crate) use report::Target;
-pub(crate) use run::{Protocol, RunArgs, Shard, without_server};
+pub(crate) use run::{Protocol, RunArgs, Shard, address};
 pub(crate) use runs::{
     RunRejudge, RunReport, RunStop, RunTrace, RunView, RunWatch, RunsCommand, RunsList,
 };
-pub(crate) use server::{Apply, Audit, Delete, Export, Get, History, List, TrendArgs, VersionedId};
+pub(crate) use server::{
+    ApiArgs, Apply, Audit, Delete, Export, Get, History, List, OpenArgs, Status, TrendArgs,
+    VersionedId,
+};
 pub(crate) use shared::{Configuration, Filter, ReportArgs, Tests, TraceFileArgs, Variables};
 pub(crate) use start::{ContextCommand, InitArgs, LoginArgs, LogoutArgs, NewArgs, WhoamiArgs};
 pub(crate) use store::{StoreCommand, StoreTest};
-pub(crate) use token::{TokenCommand, TokenCreate, TokenList, TokenRevoke};
+pub(crate) use token::{SessionCommand, TokenCommand, TokenCreate, TokenList, TokenRevoke};
 pub(crate) use traces::{Accept, Diff, Mutate, Record, TraceArgs};
+pub(crate) use typed::without_effect;
 
 /// Trace-based testing for distributed systems.
 ///
@@ -43,6 +53,8 @@ pub(crate) use traces::{Accept, Diff, Mutate, Record, TraceArgs};
 #[derive(Debug, Parser)]
 #[command(name = "qualitytrace", version)]
 pub(crate) struct Args {
+    #[command(flatten)]
+    pub(crate) project_file: ProjectFileArgs,
     #[command(subcommand)]
     pub(crate) command: Command,
 }
@@ -50,7 +62,7 @@ pub(crate) struct Args {
 /// What can be typed, where these variables are empty: for a flag that is as good as none, since pipelines make an empty
 /// one of an input that is not set. A switch may be `1`, `yes` or `on` too.
 pub(crate) fn command(is_empty: fn(&OsStr) -> bool) -> clap::Command {
-    lenient(Args::command(), is_empty)
+    lenient(help::grouped(Args::command()), is_empty)
 }
 
 fn lenient(command: clap::Command, is_empty: fn(&OsStr) -> bool) -> clap::Command {
@@ -72,6 +84,8 @@ pub(crate) enum Command {
     ///
     /// How late the spans of each service come, and which peers send none: with it, a clean machine need not wait to find
     /// out.
+    ///
+    /// Example: qualitytrace learn
     Learn,
     Lint(Lint),
     #[command(subcommand)]
@@ -83,6 +97,8 @@ pub(crate) enum Command {
     Store(StoreCommand),
     Schema(Schema),
     Completion(Completion),
+    Man(Man),
+    Version(Version),
     #[command(flatten)]
     OfServer(OfServer),
     Serve(Serve),
@@ -91,6 +107,8 @@ pub(crate) enum Command {
     Demo(demo::DemoArgs),
     #[command(name = demo::SERVICE, hide = true)]
     DemoService(demo::Service),
+    #[command(subcommand)]
+    Project(ProjectCommand),
     #[command(subcommand)]
     Config(Config),
     #[command(subcommand)]
@@ -125,11 +143,18 @@ pub(crate) enum OfServer {
     Context(ContextCommand),
     #[command(subcommand)]
     Token(TokenCommand),
+    #[command(subcommand)]
+    Session(SessionCommand),
+    Status(Status),
+    Open(OpenArgs),
+    Api(ApiArgs),
 }
 
 /// Judge a recorded trace by the tests of files and folders, offline, or a trace that a trace store has
 ///
 /// Without `--trace` and `--trace-id` the documents are read and nothing is judged: are they right?
+///
+/// Example: qualitytrace check tests/ --trace trace.pb
 #[derive(Debug, clap::Args)]
 pub(crate) struct Check {
     #[command(flatten)]
@@ -157,6 +182,8 @@ pub(crate) struct Check {
 }
 
 /// Hold a recorded trace against the analyzer's rules
+///
+/// Example: qualitytrace lint --trace trace.pb --gate score
 #[derive(Debug, clap::Args)]
 pub(crate) struct Lint {
     #[command(flatten)]
@@ -172,6 +199,8 @@ pub(crate) struct Lint {
 }
 
 /// Write selectors, assertions and claims in their one form, and touch nothing else
+///
+/// Example: qualitytrace fmt tests/ --check
 #[derive(Debug, clap::Args)]
 pub(crate) struct Fmt {
     /// Files, and folders with files that end in .yaml or .yml
@@ -183,6 +212,8 @@ pub(crate) struct Fmt {
 }
 
 /// Show how a selector narrows a trace, step by step, and what decides each assertion and claim
+///
+/// Example: qualitytrace explain 'span[kind="client"]' --trace trace.pb
 #[derive(Debug, clap::Args)]
 pub(crate) struct Explain {
     /// A selector such as 'span[kind="client"] > span[status="error"]', or a file of tests
@@ -192,6 +223,8 @@ pub(crate) struct Explain {
 }
 
 /// Print a JSON Schema, for editors
+///
+/// Example: qualitytrace schema tests > qualitytrace.schema.json
 #[derive(Debug, clap::Args)]
 pub(crate) struct Schema {
     /// Of which documents
@@ -200,6 +233,8 @@ pub(crate) struct Schema {
 }
 
 /// Print the completion script of a shell
+///
+/// Example: qualitytrace completion bash > /etc/bash_completion.d/qualitytrace
 #[derive(Debug, clap::Args)]
 pub(crate) struct Completion {
     /// Which shell
@@ -207,7 +242,28 @@ pub(crate) struct Completion {
     pub(crate) shell: Shell,
 }
 
+/// Print the manual page of the program, or write those of all commands into a folder
+///
+/// Example: qualitytrace man --output /usr/local/share/man/man1
+#[derive(Debug, clap::Args)]
+pub(crate) struct Man {
+    /// The folder [default: stdout gets the page of the program]
+    #[arg(long, short, value_name = "FOLDER", env = "QUALITYTRACE_OUTPUT")]
+    pub(crate) output: Option<PathBuf>,
+}
+
+/// Print the version of this program, and what it was built for
+///
+/// Example: qualitytrace version --format json
+#[derive(Debug, clap::Args)]
+pub(crate) struct Version {
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+}
+
 /// Run the server
+///
+/// Example: qualitytrace serve --config quality-trace-config.yaml
 #[derive(Debug, clap::Args)]
 pub(crate) struct Serve {
     #[command(flatten)]
@@ -230,6 +286,8 @@ pub(crate) struct Serve {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Config {
     /// Read a configuration and the files that it names, and start nothing
+    ///
+    /// Example: qualitytrace config check --config quality-trace-config.yaml
     Check(Configuration),
 }
 
@@ -237,16 +295,24 @@ pub(crate) enum Config {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Telemetry {
     /// Print what a configuration will do, secrets hidden, without doing it
+    ///
+    /// Example: qualitytrace telemetry plan --config quality-trace-config.yaml
     Plan(Configuration),
     /// Send one span, log and metric to each destination, and report the result
+    ///
+    /// Example: qualitytrace telemetry probe --config quality-trace-config.yaml
     Probe(Configuration),
     /// Print how the exporters of a running server are doing: exit code 1 if one fails
-    Status(Status),
+    ///
+    /// Example: qualitytrace telemetry status --server http://127.0.0.1:11633
+    Status(Exporters),
 }
 
-/// Which server's telemetry is meant.
+/// Which server's exporters are meant.
 #[derive(Debug, clap::Args)]
-pub(crate) struct Status {
+pub(crate) struct Exporters {
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
@@ -269,13 +335,44 @@ pub(crate) enum SchemaOf {
     Tests,
     /// The server's configuration
     Config,
+    /// The project file `qualitytrace.toml`
+    Project,
 }
 
 #[cfg(test)]
 mod tests {
-    use clap::CommandFactory;
+    use std::collections::BTreeMap;
+
+    use clap::{Command, CommandFactory};
+    use serde_json::Value;
 
     use super::Args;
+
+    /// Each operation of the API with its command, or behind `-` why it has none.
+    const OPERATIONS: &str = include_str!("args/operations.txt");
+
+    #[test]
+    fn every_operation_has_a_command_or_a_reason() {
+        let document: Value =
+            serde_json::from_str(include_str!("../../../docs/api/openapi.json")).expect("JSON");
+        let paths = document["paths"].as_object().expect("paths");
+        let methods = paths.values().filter_map(Value::as_object).flatten();
+        let mut operations: Vec<_> =
+            methods.filter_map(|(_, it)| it["operationId"].as_str()).collect();
+        operations.sort_unstable();
+        let table: BTreeMap<_, _> =
+            OPERATIONS.lines().filter_map(|line| line.split_once(": ")).collect();
+        assert_eq!(table.keys().copied().collect::<Vec<_>>(), operations);
+        let root = Args::command();
+        for (operation, command) in table {
+            if let Some(reason) = command.strip_prefix("- ") {
+                assert!(reason.len() > 20, "{operation}: {reason}");
+                continue;
+            }
+            let found = command.split(' ').try_fold(&root, Command::find_subcommand);
+            assert!(found.is_some(), "{operation}: there is no command `{command}`");
+        }
+    }
 
     #[test]
     fn every_flag_has_a_variable_that_the_server_knows() {

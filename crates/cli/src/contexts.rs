@@ -97,20 +97,20 @@ pub(crate) fn resolve(
         None => ContextFile::default(),
     };
     let named = |name: &String| stored.contexts.get(name).ok_or_else(|| unknown(name, environment));
-    let context = match (&given.context, &given.server) {
+    let context = match (&given.address.context, &given.address.server) {
         (Some(name), _) => Some(named(name)?),
         (None, Some(url)) => stored.of_server(url),
         (None, None) => stored.current.as_ref().map(named).transpose()?,
     };
-    let url = given.server.as_ref().or(context.map(|context| &context.server));
+    let url = given.address.server.as_ref().or(context.map(|context| &context.server));
     let url = url.map_or(SERVER, String::as_str).to_owned();
     let context = context.filter(|context| is_same(&context.server, &url));
     let kept = || context.map(|context| Secret::new(context.token.clone()));
     let project = given.project.clone().or_else(|| context?.project.clone());
     Ok(ServerAccess {
         url,
-        token: given.token.clone().or_else(kept),
-        ca: given.ca.clone(),
+        token: given.address.token.clone().or_else(kept),
+        ca: given.address.ca.clone(),
         project: project.unwrap_or_else(|| PROJECT.to_owned()),
     })
 }
@@ -213,7 +213,7 @@ fn read(path: &Path) -> Result<ContextFile, ContextError> {
 }
 
 /// Writes a temporary file and renames it, so that the file is complete and never readable by others.
-fn write(path: &Path, text: &[u8]) -> io::Result<()> {
+pub(crate) fn write(path: &Path, text: &[u8]) -> io::Result<()> {
     if let Some(folder) = path.parent() {
         fs::create_dir_all(folder)?;
     }
@@ -233,10 +233,15 @@ fn write(path: &Path, text: &[u8]) -> io::Result<()> {
 }
 
 fn path(environment: &Environment) -> Option<PathBuf> {
+    configuration_file(environment, FILE)
+}
+
+/// Returns the path of a file in the user's configuration folder.
+pub(crate) fn configuration_file(environment: &Environment, name: &str) -> Option<PathBuf> {
     let set = |name: &str| environment.get(name).filter(|value| !value.is_empty());
     let user = set("XDG_CONFIG_HOME").map(PathBuf::from);
     let user = user.or_else(|| set("HOME").map(|home| Path::new(home).join(".config")))?;
-    Some(user.join("qualitytrace").join(FILE))
+    Some(user.join("qualitytrace").join(name))
 }
 
 /// Whether two URLs address the same server.
@@ -260,12 +265,11 @@ mod tests {
     }
 
     fn given(server: Option<&str>, context: Option<&str>, token: Option<&str>) -> Connection {
-        Connection {
-            server: server.map(str::to_owned),
-            context: context.map(str::to_owned),
-            token: token.map(Secret::new),
-            ..Connection::default()
-        }
+        let mut given = Connection::default();
+        given.address.server = server.map(str::to_owned);
+        given.address.context = context.map(str::to_owned);
+        given.address.token = token.map(Secret::new);
+        given
     }
 
     #[test]

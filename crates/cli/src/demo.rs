@@ -13,6 +13,8 @@ use crate::{exit::Exit, terminal::Terminal};
 ///
 /// Five services (gateway, orders, stock, payments, shipping) with a queue and a pretend database. They export to
 /// 127.0.0.1:4317, where `qualitytrace run` receives; they also work if nothing listens there.
+///
+/// Example: qualitytrace demo
 #[derive(Debug, clap::Args)]
 pub(crate) struct DemoArgs {
     /// Where the gateway listens

@@ -1,4 +1,4 @@
-//! `init`: writes a first test, for the shop that `demo` starts.
+//! `init`: writes a first test, for the shop that `demo` starts, and a project file.
 
 use std::{
     ffi::OsStr,
@@ -11,12 +11,17 @@ use std::{
 use model::{Fault, Faulty};
 use thiserror::Error;
 
-use crate::{args::InitArgs, exit::Exit, run::FOLDER, terminal::Terminal};
+use crate::{args::InitArgs, exit::Exit, project, run::FOLDER, terminal::Terminal};
 
 /// The file of the first test, in [`FOLDER`].
 const FILE: &str = "checkout.yaml";
 /// The text of the test, except for the address of the shop.
 const TEST: &str = include_str!("init/checkout.yaml");
+/// The text of the project file.
+const PROJECT_TEXT: &str = "\
+# Defaults for flags, for all who work here. A flag and a variable come first: `qualitytrace project show` prints what holds.
+tests = [\"qualitytrace\"]
+";
 /// The address of the shop in [`TEST`].
 const SHOP: &str = "127.0.0.1:11634";
 
@@ -46,9 +51,15 @@ impl Faulty for InitError {
 pub(crate) fn init(args: &InitArgs, terminal: &Terminal) -> Result<Exit, Exit> {
     let path = write(Path::new(FOLDER), OsStr::new(FILE), &first_test(args.http))
         .map_err(|error| terminal.refuse(&error))?;
+    let project = match write(Path::new(""), OsStr::new(project::FILE), PROJECT_TEXT) {
+        Ok(file) => format!("wrote {file}: defaults for flags\n"),
+        // One that is there is as its authors want it.
+        Err(InitError::There(_)) => String::new(),
+        Err(error) => return Err(terminal.refuse(&error)),
+    };
     terminal.report(&format!(
         "wrote {path}: a first test, for the shop that `qualitytrace demo` opens
-
+{project}
   qualitytrace run                           runs the tests in {FOLDER}/
   qualitytrace demo --fault n-plus-one       opens a shop that it finds wanting
 "
@@ -65,7 +76,8 @@ pub(crate) fn first_test(shop: SocketAddr) -> String {
 pub(crate) fn write(folder: &Path, file: &OsStr, text: &str) -> Result<String, InitError> {
     let path = folder.join(file);
     let shown = path.display().to_string();
-    fs::create_dir_all(folder).map_err(|error| match error.kind() {
+    let made = if folder.as_os_str().is_empty() { Ok(()) } else { fs::create_dir_all(folder) };
+    made.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => InitError::NoFolder,
         _ => InitError::Write { path: shown.clone(), error },
     })?;

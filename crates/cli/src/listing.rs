@@ -6,6 +6,8 @@ use crate::{args::OutputFormat, terminal::Terminal, yaml};
 
 /// The space between two columns.
 const GAP: &str = "  ";
+/// A column is not made narrower than this.
+const COLUMN_MIN: usize = 10;
 
 /// What a command lists.
 pub(crate) struct Listing {
@@ -46,17 +48,53 @@ impl Listing {
         let cell = |cell: &String| terminal.harmless(cell).replace('\n', " ");
         let rows = self.rows.iter().map(|row| row.cells.iter().map(cell).collect());
         let lines: Vec<Vec<String>> = [heads].into_iter().chain(rows).collect();
-        let width = |column: usize| {
-            let cells = lines.iter().filter_map(|cells| cells.get(column));
-            cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+        let drawn = match widths(&lines, terminal.width.unwrap_or(usize::MAX)) {
+            Some(widths) => lines.iter().map(|cells| row(cells, &widths)).collect(),
+            None => blocks(&lines),
         };
-        let widths: Vec<_> = (0..self.heads.len()).map(width).collect();
-        for cells in &lines {
-            let padded: Vec<_> =
-                cells.iter().zip(&widths).map(|(cell, width)| format!("{cell:width$}")).collect();
-            terminal.result(padded.join(GAP).trim_end());
+        drawn.iter().for_each(|line| terminal.result(line));
+    }
+}
+
+/// Returns the widths of the columns, so that a row fits: long columns are narrowed, but for the first, which names the row.
+/// None if that is not enough.
+fn widths(lines: &[Vec<String>], most: usize) -> Option<Vec<usize>> {
+    let columns = lines.iter().map(Vec::len).max().unwrap_or_default();
+    let width = |column: usize| {
+        let cells = lines.iter().filter_map(|cells| cells.get(column));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or_default()
+    };
+    let mut widths: Vec<_> = (0..columns).map(width).collect();
+    let gaps = GAP.len() * columns.saturating_sub(1);
+    while widths.iter().sum::<usize>() + gaps > most {
+        let widest = widths.iter_mut().skip(1).max().filter(|width| **width > COLUMN_MIN)?;
+        *widest -= 1;
+    }
+    Some(widths)
+}
+
+fn row(cells: &[String], widths: &[usize]) -> String {
+    let padded = cells.iter().zip(widths).map(|(cell, width)| {
+        if cell.chars().count() <= *width {
+            return format!("{cell:width$}");
+        }
+        let kept: String = cell.chars().take(width - 1).collect();
+        format!("{kept}…")
+    });
+    padded.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
+}
+
+/// Returns the rows below each other, with a line for each cell: for a terminal that is too narrow for a table.
+fn blocks(lines: &[Vec<String>]) -> Vec<String> {
+    let Some((heads, rows)) = lines.split_first() else { return Vec::new() };
+    let mut drawn = Vec::new();
+    for cells in rows {
+        for (number, (head, cell)) in heads.iter().zip(cells).enumerate() {
+            let indent = if number == 0 { "" } else { GAP };
+            drawn.push(format!("{indent}{head} {cell}").trim_end().to_owned());
         }
     }
+    drawn
 }
 
 /// Prints a value as JSON or YAML.
@@ -90,5 +128,60 @@ pub(crate) fn moment(value: &Value, field: &str) -> String {
     match value[field].as_str().and_then(|text| text.get(..19)) {
         Some(text) => format!("{}Z", text.replace('T', " ")),
         None => "-".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{blocks, row, widths};
+
+    fn lines() -> Vec<Vec<String>> {
+        let rows = [
+            ["RUN", "TEST", "VERDICT", "REVISION"],
+            ["0192f0c1-6d3e", "checkout-of-a-basket", "failed", "8f14e45fceea167a"],
+            ["0192f0c1-6d3f", "pay", "passed", "-"],
+        ];
+        rows.iter().map(|cells| cells.map(str::to_owned).to_vec()).collect()
+    }
+
+    fn drawn(width: usize) -> Vec<String> {
+        let lines = lines();
+        match widths(&lines, width) {
+            Some(widths) => lines.iter().map(|cells| row(cells, &widths)).collect(),
+            None => blocks(&lines),
+        }
+    }
+
+    #[test]
+    fn a_table_fits_its_terminal() {
+        assert_eq!(
+            drawn(usize::MAX),
+            [
+                "RUN            TEST                  VERDICT  REVISION",
+                "0192f0c1-6d3e  checkout-of-a-basket  failed   8f14e45fceea167a",
+                "0192f0c1-6d3f  pay                   passed   -",
+            ]
+        );
+        assert_eq!(
+            drawn(50),
+            [
+                "RUN            TEST          VERDICT  REVISION",
+                "0192f0c1-6d3e  checkout-of…  failed   8f14e45fcee…",
+                "0192f0c1-6d3f  pay           passed   -",
+            ]
+        );
+        assert_eq!(
+            drawn(40)[..4],
+            [
+                "RUN 0192f0c1-6d3e",
+                "  TEST checkout-of-a-basket",
+                "  VERDICT failed",
+                "  REVISION 8f14e45fceea167a",
+            ]
+        );
+        for width in 0..80 {
+            let is_table = widths(&lines(), width).is_some();
+            assert!(!is_table || drawn(width).iter().all(|line| line.chars().count() <= width));
+        }
     }
 }

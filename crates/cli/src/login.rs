@@ -9,7 +9,7 @@ use serde_json::json;
 use server::config::Environment;
 
 use crate::{
-    args::{Connection, ContextCommand, LoginArgs, LogoutArgs, OutputFormat, WhoamiArgs},
+    args::{ContextCommand, LoginArgs, LogoutArgs, OutputFormat, WhoamiArgs},
     contexts::{self, CONTEXT, ListedContext},
     exit::Exit,
     listing::{self, ListedRow, Listing},
@@ -25,17 +25,17 @@ pub(crate) async fn login(
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let token = match &args.connection.token {
+    let token = match &args.connection.address.token {
         Some(token) => token.clone(),
         None => typed(terminal)?,
     };
-    let context = args.connection.context.as_deref().unwrap_or(CONTEXT);
+    let context = args.connection.address.context.as_deref().unwrap_or(CONTEXT);
     let stored = contexts::list(environment).map_err(|error| terminal.refuse(&error))?;
     // A new context does not exist yet; one that does knows its server.
-    let known = args.connection.context.clone();
+    let known = args.connection.address.context.clone();
     let known = known.filter(|name| stored.iter().any(|it| it.name == *name));
-    let given =
-        Connection { token: Some(token.clone()), context: known, ..args.connection.clone() };
+    let mut given = args.connection.clone();
+    (given.address.token, given.address.context) = (Some(token.clone()), known);
     let access = contexts::resolve(&given, environment);
     let access = access.map_err(|error| terminal.refuse(&error))?;
     let me = remote::me(&access).await.map_err(|error| terminal.refuse(&error))?;

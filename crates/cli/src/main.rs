@@ -26,6 +26,7 @@ mod login;
 mod mutate;
 mod new;
 mod observe;
+mod project;
 mod recording;
 mod remote;
 mod reports;
@@ -42,18 +43,23 @@ mod yaml;
 use std::{
     env,
     ffi::OsStr,
+    fs,
     io::IsTerminal,
+    path::PathBuf,
     process::ExitCode,
     time::{SystemTime, UNIX_EPOCH},
 };
 
 use clap::{CommandFactory, FromArgMatches};
 use model::{Timestamp, World};
+use serde_json::json;
 use server::config::Environment;
 use source::Colour;
 use tokio::runtime::{self, Runtime};
 
-use args::{Args, Command, OfServer, SchemaOf, ShapeCommand, StoreCommand};
+use args::{
+    Args, Command, OfServer, OutputFormat, ProjectCommand, SchemaOf, ShapeCommand, StoreCommand,
+};
 use exit::Exit;
 use serve::Outside;
 use terminal::{Interactivity, Terminal};
@@ -67,70 +73,85 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const NAME: &str = "qualitytrace";
 
 fn main() -> ExitCode {
-    let matches = args::command(is_empty).get_matches();
+    let terminal = Terminal::new(colour(), width(), watched());
+    let here = (env::args_os().collect(), &*folder());
+    let command =
+        project::prepare(args::command(is_empty), here, &environment().collect(), &terminal);
+    let matches = match command {
+        Ok(command) => command.get_matches(),
+        Err(exit) => return exit.into(),
+    };
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
-    let terminal = Terminal::new(colour(), watched());
-    if let Some(flag) = args::without_server(&matches) {
-        terminal.line(&format!(
-            "error: `--{flag}` is for a run on a server: name the server by `--server` or `--context`, or leave it out"
-        ));
+    if let Some(reason) = args::without_effect(&matches) {
+        terminal.line(&format!("error: {reason}"));
         return Exit::Refused.into();
     }
+    let profile = args.project_file.profile.as_deref();
+    // A command that ends early returns its exit as an error.
+    let (Ok(exit) | Err(exit)) = execute(args.command, profile, &terminal);
+    exit.into()
+}
+
+fn execute(command: Command, profile: Option<&str>, terminal: &Terminal) -> Result<Exit, Exit> {
     let world = World::new(now, random);
     let work = || runtime("work");
-    // A command that ends early returns its exit as an error.
-    let (Ok(exit) | Err(exit)) = match args.command {
-        Command::Run(args) => on(work(), &terminal, |work| {
+    match command {
+        Command::Run(args) => on(work(), terminal, |work| {
             work.block_on(async {
                 if args.is_remote() {
-                    remote::run(&args, &environment().collect(), &terminal).await
+                    remote::run(&args, &environment().collect(), terminal).await
                 } else {
-                    run::run(&args, environment().collect(), world, &terminal).await
+                    run::run(&args, environment().collect(), world, terminal).await
                 }
             })
         }),
-        Command::Check(args) => check(&args, world, &terminal),
-        Command::Store(StoreCommand::Test(args)) => on(work(), &terminal, |work| {
-            work.block_on(stored::test(&args, environment().collect(), (world, &terminal)))
+        Command::Check(args) => check(&args, world, terminal),
+        Command::Store(StoreCommand::Test(args)) => on(work(), terminal, |work| {
+            work.block_on(stored::test(&args, environment().collect(), (world, terminal)))
         }),
-        Command::Learn => learn::learn(&terminal),
-        Command::Lint(args) => lint::lint(&args, &world, &terminal),
-        Command::Shape(command) => on(work(), &terminal, |work| {
-            work.block_on(shape(&command, &environment().collect(), &terminal))
+        Command::Learn => learn::learn(terminal),
+        Command::Lint(args) => lint::lint(&args, &world, terminal),
+        Command::Shape(command) => on(work(), terminal, |work| {
+            work.block_on(shape(&command, &environment().collect(), terminal))
         }),
-        Command::Mutate(args) => mutate::mutate(&args, environment().collect(), &world, &terminal),
-        Command::Fmt(args) => format::fmt(&args, &terminal),
-        Command::Explain(args) => explain::explain(&args, &terminal),
-        Command::Schema(args) => schema(&args, &terminal),
-        Command::Completion(args) => completion(&args, &terminal),
-        Command::OfServer(command) => on(work(), &terminal, |work| {
-            work.block_on(of_server(&command, &environment().collect(), world, &terminal))
+        Command::Mutate(args) => mutate::mutate(&args, environment().collect(), &world, terminal),
+        Command::Fmt(args) => format::fmt(&args, terminal),
+        Command::Explain(args) => explain::explain(&args, terminal),
+        Command::Schema(args) => schema(&args, terminal),
+        Command::Completion(args) => completion(&args, terminal),
+        Command::Project(ProjectCommand::Show(args)) => {
+            let here = (&args::command(is_empty), &*folder(), profile);
+            project::show(&args, here, &environment().collect(), terminal)
+        }
+        Command::Man(args) => man(&args, terminal),
+        Command::Version(args) => version(&args, terminal),
+        Command::OfServer(command) => on(work(), terminal, |work| {
+            work.block_on(of_server(&command, &environment().collect(), world, terminal))
         }),
-        Command::Serve(args) => on(work(), &terminal, |work| {
+        Command::Serve(args) => on(work(), terminal, |work| {
             let environment = environment().collect();
             let outside = Outside { environment, world, work: work.handle().clone() };
             // Signals and reloads are handled on threads that telemetry never blocks: they are the way to stop the server.
             telemetry::suppress_this_thread();
-            on(control_runtime(), &terminal, |calm| {
-                calm.block_on(serve::serve(&args, outside, &terminal))
+            on(control_runtime(), terminal, |calm| {
+                calm.block_on(serve::serve(&args, outside, terminal))
             })
         }),
-        Command::Init(args) => init::init(&args, &terminal),
-        Command::New(args) => on(work(), &terminal, |work| {
-            work.block_on(new::new(&args, environment().collect(), world, &terminal))
+        Command::Init(args) => init::init(&args, terminal),
+        Command::New(args) => on(work(), terminal, |work| {
+            work.block_on(new::new(&args, environment().collect(), world, terminal))
         }),
-        Command::Demo(args) => on(work(), &terminal, |work| {
-            work.block_on(demo::demo(&args, environment().collect(), world, &terminal))
+        Command::Demo(args) => on(work(), terminal, |work| {
+            work.block_on(demo::demo(&args, environment().collect(), world, terminal))
         }),
         Command::DemoService(_) => {
-            on(work(), &terminal, |work| work.block_on(demo::service(world, &terminal)))
+            on(work(), terminal, |work| work.block_on(demo::service(world, terminal)))
         }
-        Command::Config(args) => observe::config(&args, &environment().collect(), &terminal),
-        Command::Telemetry(args) => on(work(), &terminal, |work| {
-            work.block_on(observe::telemetry(&args, &environment().collect(), &terminal))
+        Command::Config(args) => observe::config(&args, &environment().collect(), terminal),
+        Command::Telemetry(args) => on(work(), terminal, |work| {
+            work.block_on(observe::telemetry(&args, &environment().collect(), terminal))
         }),
-    };
-    exit.into()
+    }
 }
 
 /// Prints the script that completes commands in a shell.
@@ -141,11 +162,47 @@ fn completion(args: &args::Completion, terminal: &Terminal) -> Result<Exit, Exit
     Ok(Exit::Passed)
 }
 
+/// Writes manual pages in roff.
+fn man(args: &args::Man, terminal: &Terminal) -> Result<Exit, Exit> {
+    let program = Args::command();
+    let mut page = Vec::new();
+    let written = match &args.output {
+        None => clap_mangen::Man::new(program).render(&mut page),
+        Some(folder) => {
+            fs::create_dir_all(folder).and_then(|()| clap_mangen::generate_to(program, folder))
+        }
+    };
+    written.map_err(|error| {
+        terminal.line(&format!("error: the manual pages cannot be written: {error}"));
+        Exit::Refused
+    })?;
+    terminal.bytes(&page);
+    Ok(Exit::Passed)
+}
+
+/// Prints the version of this program.
+fn version(args: &args::Version, terminal: &Terminal) -> Result<Exit, Exit> {
+    let version = env!("CARGO_PKG_VERSION");
+    let (system, machine) = (env::consts::OS, env::consts::ARCH);
+    match args.output.format {
+        OutputFormat::Name => terminal.result(version),
+        OutputFormat::Table => {
+            terminal.result(&format!("{NAME} {version} for {system} on {machine}"));
+        }
+        format => {
+            let value = json!({"version": version, "system": system, "machine": machine});
+            listing::value(&value, format, terminal);
+        }
+    }
+    Ok(Exit::Passed)
+}
+
 /// Prints the JSON schema of documents.
 fn schema(args: &args::Schema, terminal: &Terminal) -> Result<Exit, Exit> {
     terminal.report(&match args.of {
         SchemaOf::Tests => lang::schema(),
         SchemaOf::Config => format!("{:#}\n", server::config::schema()),
+        SchemaOf::Project => format!("{:#}\n", project::schema()),
     });
     Ok(Exit::Passed)
 }
@@ -195,6 +252,10 @@ async fn of_server(
         OfServer::Whoami(args) => login::whoami(args, environment, terminal).await,
         OfServer::Context(command) => login::context(command, environment, terminal),
         OfServer::Login(args) => login::login(args, environment, terminal).await,
+        OfServer::Session(command) => remote::sessions(command, environment, terminal).await,
+        OfServer::Status(args) => remote::status(args, environment, terminal).await,
+        OfServer::Open(args) => remote::open(args, environment, terminal),
+        OfServer::Api(args) => remote::api(args, environment, terminal).await,
         OfServer::Token(args) => token::token(args, environment, world, terminal).await,
     }
 }
@@ -254,6 +315,19 @@ fn colour() -> Colour {
     // The logs of a CI pipeline are read as text, even if it emulates a terminal.
     let asked_not_to = is_set("NO_COLOR") || is_set("CI");
     if std::io::stdout().is_terminal() && !asked_not_to { Colour::Always } else { Colour::Never }
+}
+
+/// Returns the working folder; an empty path where it is gone.
+fn folder() -> PathBuf {
+    env::current_dir().unwrap_or_default()
+}
+
+/// Returns the columns of stdout: those that `COLUMNS` states, or of the terminal.
+#[expect(clippy::disallowed_methods, reason = "this is where the environment enters")]
+fn width() -> Option<usize> {
+    let stated = env::var("COLUMNS").ok().and_then(|text| text.parse().ok());
+    let columns = || rustix::termios::tcgetwinsize(std::io::stdout()).ok().map(|size| size.ws_col);
+    stated.or_else(|| columns().map(usize::from)).filter(|width| *width > 0)
 }
 
 /// Returns whether a person watches the progress on a terminal.

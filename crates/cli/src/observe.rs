@@ -36,7 +36,7 @@ pub(crate) async fn telemetry(
             terminal.result(server::describe(&configured.config).trim_end());
             Ok(Exit::Passed)
         }
-        args::Telemetry::Status(args) => remote::status(args, environment, terminal).await,
+        args::Telemetry::Status(args) => remote::exporters(args, environment, terminal).await,
         args::Telemetry::Probe(args) => {
             let configured = configuration::read(args, environment, terminal)?;
             let (probed, not_sending) = server::probe(&configured.config, &server::host());

@@ -16,6 +16,8 @@ use crate::exit::Exit;
 #[derive(Clone, Debug)]
 pub(crate) struct Terminal {
     pub(crate) colour: Colour,
+    /// The columns of stdout; none where lines have no end.
+    pub(crate) width: Option<usize>,
     /// Live lines below the other output; none without an interactive terminal.
     bars: Option<MultiProgress>,
     /// The secrets, which are never written.
@@ -30,9 +32,9 @@ pub(crate) enum Interactivity {
 }
 
 impl Terminal {
-    pub(crate) fn new(colour: Colour, watched: Interactivity) -> Self {
+    pub(crate) fn new(colour: Colour, width: Option<usize>, watched: Interactivity) -> Self {
         let bars = (watched == Interactivity::Yes).then(MultiProgress::new);
-        Self { colour, bars, secrets: Arc::default() }
+        Self { colour, width, bars, secrets: Arc::default() }
     }
 
     /// Hides these secrets from now on: on lines and in reports.

@@ -1,4 +1,4 @@
-//! `token`: creates the first token of a server directly in its database, lists and revokes tokens of a server.
+//! `token`: creates the first token of a server directly in its database; creates, lists and revokes tokens by a server.
 
 use model::World;
 use server::{FirstToken, config::Environment, create_token};
@@ -18,6 +18,11 @@ pub(crate) async fn token(
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     match command {
+        TokenCommand::Create(args)
+            if args.configuration.config.is_none() && args.address.is_given() =>
+        {
+            remote::create_token(args, environment, terminal).await
+        }
         TokenCommand::Create(args) => create(args, environment, world, terminal).await,
         TokenCommand::List(args) => remote::tokens(args, environment, terminal).await,
         TokenCommand::Revoke(args) => remote::revoke(args, environment, terminal).await,

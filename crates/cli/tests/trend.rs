@@ -57,6 +57,10 @@ spec:
 
     let last = said(&["trend", "cart", "--last", "1"]).await?;
     assert!(last.out.starts_with("cart  ✔  1 passed of 1, median "), "{last:?}");
+    assert_eq!(said(&["trend", "--format", "name"]).await?.out, "cart\n");
+    let json: serde_json::Value =
+        serde_json::from_str(&said(&["trend", "--format", "json"]).await?.out)?;
+    assert_eq!((&json[0]["test"], &json[0]["trend"]["passed"]), (&"cart".into(), &3.into()));
     let nobody = said(&["trend", "nobody"]).await?;
     assert_eq!(nobody.code, Some(2), "{nobody:?}");
     assert!(nobody.err.contains("there is no test `nobody`"), "{nobody:?}");

@@ -8,6 +8,17 @@ use model::Secret;
 #[derive(Clone, Debug, Default, clap::Args)]
 #[command(next_help_heading = "Server")]
 pub(crate) struct Connection {
+    #[command(flatten)]
+    pub(crate) address: ServerAddress,
+    /// The project [default: that of the context, else `default`]
+    #[arg(long, value_name = "NAME", env = "QUALITYTRACE_PROJECT")]
+    pub(crate) project: Option<String>,
+}
+
+/// The server, and the identity of the caller.
+#[derive(Clone, Debug, Default, clap::Args)]
+#[command(next_help_heading = "Server")]
+pub(crate) struct ServerAddress {
     /// The server [default: that of the context, else http://127.0.0.1:11633]
     #[arg(long, value_name = "URL", env = "QUALITYTRACE_SERVER")]
     pub(crate) server: Option<String>,
@@ -20,9 +31,13 @@ pub(crate) struct Connection {
     /// A file with the authorities that an https:// server is trusted by, in PEM form [default: those of this machine]
     #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CA")]
     pub(crate) ca: Option<PathBuf>,
-    /// The project [default: that of the context, else `default`]
-    #[arg(long, value_name = "NAME", env = "QUALITYTRACE_PROJECT")]
-    pub(crate) project: Option<String>,
+}
+
+impl ServerAddress {
+    /// Whether it names a server.
+    pub(crate) fn is_given(&self) -> bool {
+        self.server.is_some() || self.context.is_some()
+    }
 }
 
 fn secret(text: &str) -> Result<Secret, std::convert::Infallible> {

@@ -2,7 +2,7 @@
 
 use std::{ffi::OsString, net::SocketAddr, path::PathBuf, str::FromStr, time::Duration};
 
-use clap::{ArgMatches, ValueEnum, parser::ValueSource};
+use clap::ValueEnum;
 
 use super::{
     connection::Connection,
@@ -74,18 +74,10 @@ pub(crate) struct RunArgs {
     pub(crate) connection: Connection,
 }
 
-/// Returns a flag of a run on a server that was typed for a local run. A variable is for other commands too.
-pub(crate) fn without_server(matches: &ArgMatches) -> Option<&'static str> {
-    let run = matches.subcommand_matches("run")?;
-    let is_local = ["server", "context"].iter().all(|flag| run.value_source(flag).is_none());
-    let is_typed = |flag: &&str| run.value_source(flag) == Some(ValueSource::CommandLine);
-    ["token", "ca", "project"].into_iter().find(|flag| is_local && is_typed(flag))
-}
-
 impl RunArgs {
     /// Whether a server runs the tests.
     pub(crate) fn is_remote(&self) -> bool {
-        self.connection.server.is_some() || self.connection.context.is_some()
+        self.connection.address.is_given()
     }
 }
 
@@ -231,7 +223,7 @@ impl FromStr for Shard {
 }
 
 /// An address to listen on. A name could be several.
-pub(super) fn address(text: &str) -> Result<SocketAddr, &'static str> {
+pub(crate) fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, such as `127.0.0.1:4317`")
 }
 

@@ -126,7 +126,7 @@ pub(crate) struct RunRejudge {
     pub(crate) connection: Connection,
 }
 
-/// Stop runs: a queued one does not start, an active one ends inconclusive
+/// Stop runs and suite runs: a queued one does not start, an active one ends inconclusive
 ///
 /// Example: qualitytrace runs stop 0192f0c1-6d3e-7c4a-9b1e-3f0a2b4c5d6e
 #[derive(Debug, clap::Args)]

@@ -5,6 +5,8 @@ use std::{net::SocketAddr, path::PathBuf};
 use super::{connection::Connection, format::FormatArgs};
 
 /// Write a first test, for the shop that `qualitytrace demo` opens
+///
+/// Example: qualitytrace init
 #[derive(Debug, clap::Args)]
 pub(crate) struct InitArgs {
     /// Where the shop's gateway listens
@@ -16,6 +18,8 @@ pub(crate) struct InitArgs {
 ///
 /// What is proposed has held once and is likely to hold again: answers, services, counts, generous bounds. Ids and times
 /// are left out.
+///
+/// Example: qualitytrace new --output tests/cart.yaml -- curl http://127.0.0.1:8080/cart
 #[derive(Debug, clap::Args)]
 pub(crate) struct NewArgs {
     /// Where the test is written [default: by method and path, in the folder `qualitytrace`]

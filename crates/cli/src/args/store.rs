@@ -14,6 +14,8 @@ pub(crate) enum StoreCommand {
 ///
 /// Each step is shown with what was found, or with what to do; the first that fails is the last. Exit codes: 0 it can be queried,
 /// 2 it cannot.
+///
+/// Example: qualitytrace store test jaeger stores.yaml
 #[derive(Debug, clap::Args)]
 pub(crate) struct StoreTest {
     /// The id or the name of its document

@@ -2,7 +2,16 @@
 
 use model::{Project, Role, RunId};
 
-use super::{connection::Connection, format::FormatArgs, shared::Configuration};
+use super::{
+    connection::{Connection, ServerAddress},
+    format::FormatArgs,
+    shared::Configuration,
+};
+
+const CREATE: &str = "\
+Examples:
+  qualitytrace token create --config quality-trace-config.yaml
+  qualitytrace token create --context work --role editor --name ci --days 30";
 
 /// The tokens of a server
 #[derive(Debug, clap::Subcommand)]
@@ -35,14 +44,17 @@ pub(crate) struct TokenRevoke {
     pub(crate) connection: Connection,
 }
 
-/// Create a token in the database that the configuration names, and print it; it is shown once
+/// Create a token, and print it; it is shown once
 ///
-/// This needs the configuration with the record's password, and no server: it is how the first admin gets in. Further tokens
-/// are made by the API.
+/// With `--server` or `--context` the server creates it, for an admin. Otherwise it is written to the database that the
+/// configuration names, with the password that is there, and no server is needed: it is how the first admin gets in.
 #[derive(Debug, clap::Args)]
+#[command(after_help = CREATE)]
 pub(crate) struct TokenCreate {
     #[command(flatten)]
     pub(crate) configuration: Configuration,
+    #[command(flatten)]
+    pub(crate) address: ServerAddress,
     /// What people call it
     #[arg(long, default_value = "admin", env = "QUALITYTRACE_TOKEN_NAME")]
     pub(crate) name: String,
@@ -60,4 +72,34 @@ pub(crate) struct TokenCreate {
         env = "QUALITYTRACE_TOKEN_DAYS"
     )]
     pub(crate) days: u16,
+}
+
+/// The sessions of people on a server: one's own, and for admins those of all
+#[derive(Debug, clap::Subcommand)]
+pub(crate) enum SessionCommand {
+    List(SessionList),
+    End(SessionEnd),
+}
+
+/// List the sessions of people who logged in
+///
+/// Example: qualitytrace session list
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionList {
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
+/// End sessions: their browsers have to log in again
+///
+/// Example: qualitytrace session end 0192f0c1-6d3e-7c4a-9b1e-3f0a2b4c5d6e
+#[derive(Debug, clap::Args)]
+pub(crate) struct SessionEnd {
+    /// Their ids, as `session list` has them
+    #[arg(required = true, value_name = "SESSION_ID")]
+    pub(crate) sessions: Vec<RunId>,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use http::Method;
+use http::{Method, StatusCode};
 use model::{DocumentKind, Outcome, RunId, Secret, TestId};
 use serde::{Deserialize, de::DeserializeOwned};
 use server::config::Environment;
@@ -36,11 +36,18 @@ pub(super) struct ApplyResponse {
 #[derive(Debug, Deserialize)]
 pub(super) struct AppliedDocument {
     #[serde(default)]
-    pub(super) kind: Option<DocumentKind>,
+    kind: Option<DocumentKind>,
     pub(super) id: TestId,
     pub(super) name: String,
     pub(super) version: i32,
     pub(super) changed: bool,
+}
+
+impl AppliedDocument {
+    /// Older servers have tests only.
+    pub(super) fn kind(&self) -> DocumentKind {
+        self.kind.unwrap_or(DocumentKind::Test)
+    }
 }
 
 #[derive(Debug, Deserialize)]
@@ -83,6 +90,12 @@ pub(super) struct Problem {
     detail: String,
 }
 
+/// A response with its body.
+pub(super) struct WholeResponse {
+    pub(super) status: StatusCode,
+    pub(super) body: Vec<u8>,
+}
+
 /// Returns a client of the server that the arguments name.
 pub(super) fn connect(
     given: &Connection,
@@ -115,13 +128,20 @@ impl Server {
         Ok(Self { url, token, project, http })
     }
 
-    pub(super) async fn apply(&self, text: &Text) -> Result<ApplyResponse, ClientError> {
+    pub(super) async fn apply(
+        &self,
+        text: &Text,
+        is_dry: bool,
+    ) -> Result<ApplyResponse, ClientError> {
         let put = |path| {
             self.request_in_project(Method::PUT, path)
                 .query(&[("file", text.name())])
                 .header("content-type", "application/yaml")
                 .body(text.content().to_owned())
         };
+        if is_dry {
+            return self.send(put("/api/v1/documents").query(&[("dryRun", "true")])).await;
+        }
         match self.send(put("/api/v1/documents")).await {
             // An older server has no `/documents`.
             Err(ClientError::Refused { status: 404, .. }) => self.send(put("/api/v1/tests")).await,
@@ -163,8 +183,13 @@ impl Server {
         timeout(REQUEST_MAX, self.answered(request)).await.map_err(late)?
     }
 
-    pub(super) async fn answered(&self, request: Request) -> Result<Vec<u8>, ClientError> {
-        let url = || self.url.clone();
+    /// Returns the response to a request, whatever its status.
+    pub(super) async fn whole(&self, request: Request) -> Result<WholeResponse, ClientError> {
+        let late = |_| self.unreachable(format!("no answer within {} s", REQUEST_MAX.as_secs()));
+        timeout(REQUEST_MAX, self.received(request)).await.map_err(late)?
+    }
+
+    async fn received(&self, request: Request) -> Result<WholeResponse, ClientError> {
         let unreachable = |reason| self.unreachable(reason);
         let mut answer = self.http.send(request).await.map_err(unreachable)?;
         let status = answer.status;
@@ -172,15 +197,20 @@ impl Server {
         while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
             body.extend_from_slice(&chunk);
             if body.len() > ANSWER_BYTES_MAX {
-                return Err(ClientError::TooLarge { url: url() });
+                return Err(ClientError::TooLarge { url: self.url.clone() });
             }
         }
+        Ok(WholeResponse { status, body })
+    }
+
+    pub(super) async fn answered(&self, request: Request) -> Result<Vec<u8>, ClientError> {
+        let WholeResponse { status, body } = self.received(request).await?;
         if status.is_success() {
             return Ok(body);
         }
         let detail = serde_json::from_slice::<Problem>(&body)
             .map_or_else(|_| format!("HTTP {status}"), |problem| problem.detail);
         let status = status.as_u16();
-        Err(ClientError::Refused { url: url(), status, detail })
+        Err(ClientError::Refused { url: self.url.clone(), status, detail })
     }
 }

@@ -3,7 +3,7 @@
 use http::Method;
 use model::{DocumentKind, TestId};
 use serde::Deserialize;
-use serde_json::json;
+use serde_json::Value;
 use server::config::Environment;
 
 use super::{
@@ -13,7 +13,7 @@ use super::{
 use crate::{
     args,
     exit::Exit,
-    listing::{ListedRow, Listing},
+    listing::{ListedRow, Listing, text},
     terminal::Terminal,
 };
 
@@ -21,10 +21,16 @@ use crate::{
 const ITEMS_MAX: usize = 5_000_000;
 
 #[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
 pub(super) struct DocumentSummary {
     pub(super) id: TestId,
-    name: String,
-    version: i32,
+    pub(super) version: i32,
+    /// The file that it was last applied from, as it was named.
+    #[serde(default)]
+    pub(super) file: String,
+    /// Whether it is of the server's own files; of an older server that is not known.
+    #[serde(default)]
+    pub(super) is_provisioned: bool,
 }
 
 /// Lists the documents of a kind.
@@ -34,11 +40,11 @@ pub(crate) async fn list(
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     let server = connect(&args.connection, environment, terminal)?;
-    let listed = server.list(args.kind).await.map_err(|error| terminal.refuse(&error))?;
-    let row = |one: DocumentSummary| ListedRow {
-        name: one.id.to_string(),
-        cells: vec![one.id.to_string(), one.version.to_string(), one.name.clone()],
-        value: json!({"id": one.id, "name": one.name, "version": one.version}),
+    let listed = server.list_values(args.kind).await.map_err(|error| terminal.refuse(&error))?;
+    let row = |one: Value| ListedRow {
+        name: text(&one, "id"),
+        cells: vec![text(&one, "id"), text(&one, "version"), text(&one, "name")],
+        value: one,
     };
     let rows = listed.into_iter().map(row).collect();
     let heads = &["ID", "VERSION", "NAME"];
@@ -100,17 +106,25 @@ pub(crate) async fn export(
 }
 
 impl Server {
+    async fn list_values(&self, kind: DocumentKind) -> Result<Vec<Value>, ClientError> {
+        let path = format!("/api/v1/{}", kind.collection());
+        self.pages(|| self.request_in_project(Method::GET, &path), ITEMS_MAX).await
+    }
+
     pub(super) async fn list(
         &self,
         kind: DocumentKind,
     ) -> Result<Vec<DocumentSummary>, ClientError> {
-        let path = format!("/api/v1/{}", kind.collection());
-        let found = self.pages(|| self.request_in_project(Method::GET, &path), ITEMS_MAX).await?;
+        let found = self.list_values(kind).await?;
         let parsed = found.into_iter().map(serde_json::from_value).collect::<Result<_, _>>();
         parsed.map_err(|error| self.foreign(&error))
     }
 
-    async fn get(&self, kind: DocumentKind, id: &args::VersionedId) -> Result<String, ClientError> {
+    pub(super) async fn get(
+        &self,
+        kind: DocumentKind,
+        id: &args::VersionedId,
+    ) -> Result<String, ClientError> {
         let path = format!("/api/v1/{}/{}", kind.collection(), id.id);
         let request = self.request_in_project(Method::GET, &path);
         let mut request = request.header("accept", "application/yaml");

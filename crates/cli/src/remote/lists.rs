@@ -1,4 +1,4 @@
-//! Lists of a server: versions of documents, tokens, the audit log.
+//! Lists of a server: versions of documents, the audit log.
 
 use http::Method;
 use serde_json::Value;
@@ -12,7 +12,7 @@ use crate::{
     terminal::Terminal,
 };
 
-/// The maximum number of versions and of tokens that are listed.
+/// The maximum number of versions that are listed.
 const ITEMS_MAX: usize = 10_000;
 
 /// Lists the versions of a document, the newest first.
@@ -37,50 +37,6 @@ pub(crate) async fn history(
     let heads = &["VERSION", "CREATED", "NAME"];
     Listing { heads, rows, none: "no versions" }.print(args.output.format, terminal);
     Ok(Exit::Passed)
-}
-
-/// Lists the tokens, without the tokens themselves.
-pub(crate) async fn tokens(
-    args: &args::TokenList,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<Exit, Exit> {
-    let server = connect(&args.connection, environment, terminal)?;
-    let found = server.pages(|| server.request(Method::GET, "/api/v1/tokens"), ITEMS_MAX).await;
-    let row = |token: Value| ListedRow {
-        name: text(&token, "id"),
-        cells: vec![
-            text(&token, "id"),
-            text(&token, "name"),
-            text(&token, "role"),
-            if token["projects"].is_null() { "all".to_owned() } else { text(&token, "projects") },
-            moment(&token, "expiresAt"),
-            moment(&token, "revokedAt"),
-        ],
-        value: token,
-    };
-    let rows = found.map_err(|error| terminal.refuse(&error))?.into_iter().map(row).collect();
-    let heads = &["TOKEN", "NAME", "ROLE", "PROJECTS", "EXPIRES", "REVOKED"];
-    Listing { heads, rows, none: "no tokens" }.print(args.output.format, terminal);
-    Ok(Exit::Passed)
-}
-
-/// Revokes tokens.
-pub(crate) async fn revoke(
-    args: &args::TokenRevoke,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<Exit, Exit> {
-    let server = connect(&args.connection, environment, terminal)?;
-    let mut exits = Vec::new();
-    for id in &args.tokens {
-        let request = server.request(Method::DELETE, &format!("/api/v1/tokens/{id}"));
-        match server.text(request).await {
-            Ok(_) => terminal.result(&format!("{id}: revoked")),
-            Err(error) => exits.push(terminal.refuse(&error)),
-        }
-    }
-    Ok(Exit::over(exits))
 }
 
 /// Lists the entries of the audit log, the newest first.

@@ -166,7 +166,7 @@ async fn keep(
     for file in beside.files().chain(files) {
         if kept.insert(file) {
             let text = read(file, terminal)?;
-            let applied = server.apply(&text).await;
+            let applied = server.apply(&text, false).await;
             terminal.line(&applied.map_err(|error| terminal.refuse(&error))?.notices);
         }
     }

@@ -287,9 +287,19 @@ async fn rejudge(
 async fn stop(server: &Server, args: &args::RunStop, terminal: &Terminal) -> Result<Exit, Exit> {
     let mut exits = Vec::new();
     for run in &args.runs {
-        let path = format!("/api/v1/runs/{run}/stop");
-        let stopped: Result<Value, _> =
-            server.send(server.request_in_project(Method::POST, &path)).await;
+        let stop = async |kind: &str| -> Result<Value, ClientError> {
+            let path = format!("/api/v1/{kind}/{run}/stop");
+            server.send(server.request_in_project(Method::POST, &path)).await
+        };
+        let stopped = match stop("runs").await {
+            Err(missing @ ClientError::Refused { status: 404, .. }) => {
+                stop("suite-runs").await.map_err(|error| match error {
+                    ClientError::Refused { status: 404, .. } => missing,
+                    other => other,
+                })
+            }
+            other => other,
+        };
         match stopped {
             Ok(stopped) => terminal.result(&format!("{run}: {}", verdict(&stopped))),
             Err(error) => exits.push(terminal.refuse(&error)),

@@ -1,98 +1,86 @@
-//! The status of the exporters of a running server.
+//! `status`: what a server is, whether it is ready, and how its exporters are doing.
 
-use http::Method;
+use http::{Method, StatusCode};
 use serde::Deserialize;
+use serde_json::json;
 use server::config::Environment;
 
-use super::client::connect;
-use crate::{args, exit::Exit, terminal::Terminal};
+use super::client::{Server, connect};
+use crate::{
+    args::{self, OutputFormat},
+    exit::Exit,
+    listing,
+    terminal::Terminal,
+};
 
-#[derive(Debug, Deserialize)]
-struct StatusResponse {
-    exporters: Vec<Exporter>,
+#[derive(Deserialize)]
+struct ServerFacts {
+    version: String,
+    access: String,
 }
 
-#[derive(Debug, Deserialize)]
-#[serde(rename_all = "camelCase")]
-struct Exporter {
+/// What `/readyz` answers: with the exporters for those who may know of them.
+#[derive(Deserialize)]
+struct Readiness {
+    #[serde(default)]
+    detail: Option<String>,
+    #[serde(default)]
+    telemetry: Vec<ExporterState>,
+}
+
+#[derive(Deserialize, serde::Serialize)]
+struct ExporterState {
     name: String,
-    destination: String,
     state: String,
-    failing_seconds: Option<f64>,
-    reason: Option<String>,
-    delivered: u64,
-    queued: u64,
-    rejected: u64,
-    dropped: u64,
-    buffer: f64,
-    holding: u64,
 }
 
-/// Prints two lines for each exporter: its status, and its counts of accepted items.
+/// Prints the state of a server. Its exit code is whether the server is ready.
 pub(crate) async fn status(
     args: &args::Status,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     let server = connect(&args.connection, environment, terminal)?;
-    let asked =
-        server.send::<StatusResponse>(server.request(Method::GET, "/api/v1/telemetry")).await;
-    let StatusResponse { exporters } = asked.map_err(|error| terminal.refuse(&error))?;
-    if exporters.is_empty() {
-        terminal.result("no exporter is used: nothing leaves this server");
-    }
-    for exporter in &exporters {
-        terminal.result(&lines(exporter));
-    }
-    let is_bad = |exporter: &Exporter| matches!(exporter.state.as_str(), "failing" | "rejecting");
-    Ok(if exporters.iter().any(is_bad) { Exit::Failed } else { Exit::Passed })
-}
-
-fn lines(exporter: &Exporter) -> String {
-    let Exporter { name, destination, state, delivered, queued, .. } = exporter;
-    let long = exporter.failing_seconds.map(|seconds| format!(" for {seconds:.0} s"));
-    let reason = exporter.reason.as_ref().map(|reason| format!(": {reason}"));
-    let buffer = (exporter.buffer * 100.0).floor();
-    let mut line = format!(
-        "{name} to {destination}: {state}{}{}\n  {delivered} delivered, {queued} queued, buffer {buffer} % full",
-        long.unwrap_or_default(),
-        reason.unwrap_or_default(),
-    );
-    for (count, what) in [
-        (exporter.rejected, "refused for good"),
-        (exporter.dropped, "dropped"),
-        (exporter.holding, "threads held"),
-    ] {
-        if count > 0 {
-            line += &format!(", {count} {what}");
+    let refuse = |error| terminal.refuse(&error);
+    let answer = server.whole(server.request(Method::GET, "/readyz")).await.map_err(refuse)?;
+    let is_ready = answer.status == StatusCode::OK;
+    let readiness = serde_json::from_slice(&answer.body);
+    let readiness: Readiness = readiness.map_err(|error| refuse(server.foreign(&error)))?;
+    let reason = readiness.detail.as_deref().filter(|_| !is_ready);
+    let facts = match args.ready {
+        true => None,
+        false => Some(facts(&server).await.map_err(refuse)?),
+    };
+    match args.output.format {
+        OutputFormat::Name => terminal.result(if is_ready { "ready" } else { "not-ready" }),
+        OutputFormat::Table => {
+            if let Some(ServerFacts { version, access }) = &facts {
+                terminal.result(&format!("{}: version {version}, access {access}", server.url));
+            }
+            match reason {
+                None if is_ready => terminal.result("ready"),
+                None => terminal.result("not ready"),
+                Some(reason) => terminal.result(&format!("not ready: {reason}")),
+            }
+            if facts.is_some() {
+                for ExporterState { name, state } in &readiness.telemetry {
+                    terminal.result(&format!("exporter {name}: {state}"));
+                }
+            }
+        }
+        format => {
+            let mut value = json!({"server": server.url, "ready": is_ready, "reason": reason});
+            if let Some(ServerFacts { version, access }) = facts {
+                value["version"] = version.into();
+                value["access"] = access.into();
+                value["exporters"] = json!(readiness.telemetry);
+            }
+            listing::value(&value, format, terminal);
         }
     }
-    line
+    Ok(if is_ready { Exit::Passed } else { Exit::Failed })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::{StatusResponse, lines};
-
-    #[test]
-    fn an_exporter_is_two_lines() {
-        let answer = r#"{"exporters": [
-            {"name": "tracer.otel", "destination": "http://c:4317/", "state": "failing", "failingSeconds": 12.4,
-             "reason": "`http://c:4317/` has no address", "accepted": 17, "delivered": 3, "queued": 14, "rejected": 0,
-             "dropped": 0, "buffer": 0.031, "holding": 0},
-            {"name": "m", "destination": "http://d:4317/", "state": "delivering", "failingSeconds": null,
-             "reason": null, "accepted": 9, "delivered": 4, "queued": 1, "rejected": 2, "dropped": 2, "buffer": 1.0,
-             "holding": 3}]}"#;
-        let answer: StatusResponse = serde_json::from_str(answer).expect("an answer");
-        let said: Vec<_> = answer.exporters.iter().map(lines).collect();
-        assert_eq!(
-            said,
-            [
-                "tracer.otel to http://c:4317/: failing for 12 s: `http://c:4317/` has no address\n  \
-                 3 delivered, 14 queued, buffer 3 % full",
-                "m to http://d:4317/: delivering\n  4 delivered, 1 queued, buffer 100 % full, \
-                 2 refused for good, 2 dropped, 3 threads held",
-            ]
-        );
-    }
+async fn facts(server: &Server) -> Result<ServerFacts, super::error::ClientError> {
+    server.send(server.request(Method::GET, "/api/v1/server")).await
 }

@@ -2,14 +2,20 @@
 
 use http::Method;
 use model::{DocumentKind, TestId, Timestamp, Verdict};
-use serde::Deserialize;
+use serde::{Deserialize, de::DeserializeOwned};
+use serde_json::{Value, json};
 use server::config::Environment;
 
 use super::{
     client::{Server, connect},
     error::ClientError,
 };
-use crate::{args, exit::Exit, terminal::Terminal};
+use crate::{
+    args::{self, OutputFormat},
+    exit::Exit,
+    listing::{ListedRow, Listing},
+    terminal::Terminal,
+};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -49,16 +55,42 @@ pub(crate) async fn trend(
         }
         named => named.to_vec(),
     };
+    if args.output.format != OutputFormat::Table {
+        return values(&server, args, &tests, terminal).await;
+    }
     let width = tests.iter().map(|test| test.as_str().chars().count()).max().unwrap_or_default();
     for test in &tests {
-        let trend = server.trend(test, args).await.map_err(|error| terminal.refuse(&error))?;
+        let trend: Trend =
+            server.trend(test, args).await.map_err(|error| terminal.refuse(&error))?;
         terminal.result(&format!("{:width$}  {}", test.as_str(), line(&trend)));
     }
     Ok(Exit::Passed)
 }
 
+/// Prints trends for programs: as the API has them, each with the id of its test.
+async fn values(
+    server: &Server,
+    args: &args::TrendArgs,
+    tests: &[TestId],
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let mut rows = Vec::with_capacity(tests.len());
+    for test in tests {
+        let trend: Value =
+            server.trend(test, args).await.map_err(|error| terminal.refuse(&error))?;
+        let value = json!({"test": test, "trend": trend});
+        rows.push(ListedRow { name: test.to_string(), cells: Vec::new(), value });
+    }
+    Listing { heads: &[], rows, none: "no tests" }.print(args.output.format, terminal);
+    Ok(Exit::Passed)
+}
+
 impl Server {
-    async fn trend(&self, test: &TestId, args: &args::TrendArgs) -> Result<Trend, ClientError> {
+    async fn trend<T: DeserializeOwned>(
+        &self,
+        test: &TestId,
+        args: &args::TrendArgs,
+    ) -> Result<T, ClientError> {
         let read = self.request_in_project(Method::GET, &format!("/api/v1/tests/{test}/trend"));
         self.send(read.query(&[("last", &args.last.to_string())])).await
     }

@@ -284,7 +284,7 @@ pub(crate) fn items(
 
 /// Returns the OTLP address, as a Collector's configuration would contain it.
 fn receiver(args: &args::RunArgs) -> String {
-    let server = args.connection.server.as_deref().and_then(|url| url.split("://").nth(1));
+    let server = args.connection.address.server.as_deref().and_then(|url| url.split("://").nth(1));
     let host = server.and_then(|rest| rest.split(['/', ':']).next());
     match (host, args.system.otlp.first()) {
         (Some(host), _) => format!("{host}:4317"),

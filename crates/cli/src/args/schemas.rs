@@ -1,0 +1,147 @@
+//! JSON schemas of what commands print with `--format json`, made from the description of the API where the value is the API's.
+
+use std::{collections::BTreeSet, path::Path};
+
+use golden::Golden;
+use serde_json::{Map, Value, json};
+
+const API: &str = include_str!("../../../../docs/api/openapi.json");
+
+/// Commands that print values of the API, and the name of the schema there.
+const OF_API: &[(&str, &str, Form)] = &[
+    ("audit", "AuditEntry", Form::List),
+    ("history", "DocumentVersion", Form::List),
+    ("list", "ListedDocument", Form::List),
+    ("runs list", "ListedRun", Form::List),
+    ("runs view", "Run", Form::One),
+    ("session list", "Session", Form::List),
+    ("telemetry status", "ExporterStatus", Form::List),
+    ("token list", "Token", Form::List),
+];
+
+#[derive(Clone, Copy)]
+enum Form {
+    List,
+    One,
+}
+
+/// Returns the commands that print values of their own, with the schemas.
+fn own() -> Vec<(&'static str, Value)> {
+    let text = || json!({"type": "string"});
+    let context = object(&json!({
+        "name": text(), "server": text(), "project": text(), "isCurrent": {"type": "boolean"},
+    }));
+    let trend = object(&json!({"test": text(), "trend": {"$ref": "#/components/schemas/Trend"}}));
+    let whoami = object(&json!({
+        "name": text(), "role": {"enum": ["ingest", "viewer", "editor", "admin"]}, "server": text(),
+        "projects": {"type": ["array", "null"], "items": text(), "description": "Null for all of them."},
+    }));
+    let exporter = object(&json!({"name": text(), "state": text()}));
+    let mut status = object(&json!({
+        "server": text(), "ready": {"type": "boolean"},
+        "reason": {"type": ["string", "null"], "description": "Why it is not ready."},
+    }));
+    for (name, schema) in [
+        ("version", text()),
+        ("access", json!({"enum": ["on", "off"]})),
+        ("exporters", json!({"type": "array", "items": exporter})),
+    ] {
+        status["properties"][name] = schema;
+    }
+    let version = object(&json!({"version": text(), "system": text(), "machine": text()}));
+    let key = object(&json!({
+        "key": text(), "value": {"type": ["string", "null"], "description": "Null for none."}, "from": text(),
+    }));
+    vec![
+        ("project show", json!({"type": "array", "items": key})),
+        ("context list", json!({"type": "array", "items": context})),
+        ("status", status),
+        ("trend", json!({"type": "array", "items": trend})),
+        ("version", version),
+        ("whoami", whoami),
+    ]
+}
+
+/// Returns an object that has all of these properties, and no others.
+fn object(properties: &Value) -> Value {
+    let required: Vec<_> =
+        properties.as_object().into_iter().flat_map(Map::keys).cloned().collect();
+    json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
+}
+
+/// Returns the schema of a command as a document of its own: with the schemas of the API that it refers to.
+fn complete(command: &str, schema: &Value, api: &Value) -> String {
+    let mut used = BTreeSet::new();
+    names(schema, api, &mut used);
+    let mut document = json!({
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": format!("What `qualitytrace {command} --format json` prints"),
+    });
+    for (name, value) in schema.as_object().into_iter().flatten() {
+        document[name] = value.clone();
+    }
+    let all = &api["components"]["schemas"];
+    for name in used {
+        document["$defs"][&name] = all[&name].clone();
+    }
+    format!("{document:#}\n").replace("#/components/schemas/", "#/$defs/")
+}
+
+/// Adds the names of all schemas that this one refers to, directly or not.
+fn names(schema: &Value, api: &Value, used: &mut BTreeSet<String>) {
+    match schema {
+        Value::Array(items) => items.iter().for_each(|item| names(item, api, used)),
+        Value::Object(fields) => {
+            let reference = fields.get("$ref").and_then(Value::as_str);
+            let name = reference.and_then(|it| it.strip_prefix("#/components/schemas/"));
+            if let Some(name) = name
+                && used.insert(name.to_owned())
+            {
+                names(&api["components"]["schemas"][name], api, used);
+            }
+            fields.values().for_each(|field| names(field, api, used));
+        }
+        _ => {}
+    }
+}
+
+#[test]
+fn every_json_output_has_a_schema() {
+    let api: Value = serde_json::from_str(API).expect("JSON");
+    let of_api = OF_API.iter().map(|(command, name, form)| {
+        assert!(api["components"]["schemas"][name].is_object(), "the API has no `{name}`");
+        let one = json!({"$ref": format!("#/components/schemas/{name}")});
+        let schema = match form {
+            Form::One => one,
+            Form::List => json!({"type": "array", "items": one}),
+        };
+        (*command, schema)
+    });
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/reference/schemas");
+    let mut golden = Golden::default();
+    let all: Vec<_> = of_api.chain(own()).collect();
+    for (command, schema) in &all {
+        let file = folder.join(format!("{}.json", command.replace(' ', "-")));
+        golden.compare(&file, &complete(command, schema, &api));
+    }
+    golden.finish(all.len());
+    let mut commands = vec![(String::new(), super::command(|_| false))];
+    let mut printing = Vec::new();
+    while let Some((path, command)) = commands.pop() {
+        for below in command.get_subcommands() {
+            commands
+                .push((format!("{path} {}", below.get_name()).trim().to_owned(), below.clone()));
+        }
+        let takes = |arg: &clap::Arg| {
+            arg.get_id() == "format"
+                && arg.get_possible_values().iter().any(|it| it.matches("yaml", false))
+        };
+        if command.get_arguments().any(takes) {
+            printing.push(path);
+        }
+    }
+    printing.sort_unstable();
+    let mut listed: Vec<_> = all.iter().map(|(command, _)| (*command).to_owned()).collect();
+    listed.sort_unstable();
+    assert_eq!(listed, printing, "the commands with `--format`");
+}
