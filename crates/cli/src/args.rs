@@ -16,7 +16,7 @@ mod start;
 mod store;
 mod token;
 mod traces;
-mod typed;
+pub(crate) mod typed;
 
 use std::{ffi::OsStr, net::SocketAddr, path::PathBuf};
 
@@ -43,7 +43,9 @@ pub(crate) use server::{
 pub(crate) use shared::{Configuration, Filter, ReportArgs, Tests, TraceFileArgs, Variables};
 pub(crate) use start::{ContextCommand, InitArgs, LoginArgs, LogoutArgs, NewArgs, WhoamiArgs};
 pub(crate) use store::{StoreCommand, StoreTest};
-pub(crate) use token::{SessionCommand, TokenCommand, TokenCreate, TokenList, TokenRevoke};
+pub(crate) use token::{
+    SessionCommand, SessionEnd, SessionList, TokenCommand, TokenCreate, TokenList, TokenRevoke,
+};
 pub(crate) use traces::{Accept, Diff, Mutate, Record, TraceArgs};
 pub(crate) use typed::without_effect;
 

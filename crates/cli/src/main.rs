@@ -58,7 +58,8 @@ use source::Colour;
 use tokio::runtime::{self, Runtime};
 
 use args::{
-    Args, Command, OfServer, OutputFormat, ProjectCommand, SchemaOf, ShapeCommand, StoreCommand,
+    Args, Command, OfServer, OutputFormat, ProjectCommand, SchemaOf, SessionCommand, ShapeCommand,
+    StoreCommand,
 };
 use exit::Exit;
 use serve::Outside;
@@ -252,7 +253,12 @@ async fn of_server(
         OfServer::Whoami(args) => login::whoami(args, environment, terminal).await,
         OfServer::Context(command) => login::context(command, environment, terminal),
         OfServer::Login(args) => login::login(args, environment, terminal).await,
-        OfServer::Session(command) => remote::sessions(command, environment, terminal).await,
+        OfServer::Session(SessionCommand::List(args)) => {
+            remote::sessions(args, environment, terminal).await
+        }
+        OfServer::Session(SessionCommand::End(args)) => {
+            remote::end_sessions(args, environment, terminal).await
+        }
         OfServer::Status(args) => remote::status(args, environment, terminal).await,
         OfServer::Open(args) => remote::open(args, environment, terminal),
         OfServer::Api(args) => remote::api(args, environment, terminal).await,

@@ -7,6 +7,7 @@ use bench::parts::{Api, CommandResult, Database, Server, Target, answer, free_po
 use reqwest::Method;
 use serde_json::json;
 use tempfile::TempDir;
+use tokio::time::Instant;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 
@@ -209,6 +210,25 @@ async fn a_server_tells_its_state_and_takes_any_request() -> Result<()> {
     assert_eq!(gone, Some(0));
     let away = qualitytrace(Path::new(BINARY), &["status", "--server", &api]).await?;
     assert_eq!(away.code, Some(3), "{away:?}");
+
+    // A server that waits for its database answers, and is not ready.
+    let file = folder.path().join("waiting.yaml");
+    fs::write(&file, "postgres: {host: 127.0.0.1, port: 1, user: x, password: y, dbname: z}\n")?;
+    let address = format!("127.0.0.1:{}", free_port()?);
+    let any = "127.0.0.1:0";
+    let mut waiting = tokio::process::Command::new(BINARY);
+    waiting.args(["serve", "--http", &address, "--otlp-grpc", any, "--otlp-http", any]);
+    let _waiting = waiting.arg("--config").arg(&file).kill_on_drop(true).spawn()?;
+    let url = format!("http://{address}");
+    let began = Instant::now();
+    let status = loop {
+        let status = qualitytrace(Path::new(BINARY), &["status", "--server", &url]).await?;
+        if status.code != Some(3) || began.elapsed() > Duration::from_secs(20) {
+            break status;
+        }
+    };
+    assert_eq!(status.code, Some(1), "{status:?}");
+    assert!(status.out.starts_with("not ready: cannot speak to postgres"), "{status:?}");
     database.remove().await
 }
 

@@ -9,6 +9,9 @@ use tokio::{io::AsyncWriteExt, process::Command, time::timeout};
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
 const ENDED_MAX: Duration = Duration::from_secs(60);
 
+/// A trace of the tests of `new`.
+const TRACE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/new/proposals/retry-storm.pb");
+
 const TEST: &str = "type: Test
 spec:
   id: away
@@ -137,6 +140,18 @@ async fn the_file_of_a_stranger_does_nothing_before_it_is_trusted() -> Result<()
     assert!(!repository.has("executed"), "nothing is executed");
     assert!(listener.accept().is_err(), "nothing is sent");
 
+    // A server that is named is that one, and has its own authorities; a trace in a file is sent nowhere.
+    let context =
+        r#"{"current":null,"contexts":{"work":{"server":"http://127.0.0.1:1","token":"t"}}}"#;
+    fs::create_dir_all(repository.0.path().join("home/qualitytrace"))?;
+    fs::write(repository.0.path().join("home/qualitytrace/contexts.json"), context)?;
+    let named = repository.plain(&["whoami", "--context", "work"]).await?;
+    assert_eq!(named.0, Some(3), "{}", named.1);
+    assert!(named.1.contains("127.0.0.1:1`"), "{}", named.1);
+    let shape = repository.plain(&["shape", "record", TRACE]).await?;
+    assert_eq!(shape.0, Some(0), "{}", shape.1);
+    assert!(listener.accept().is_err(), "nothing is sent");
+
     // What does not use such a value needs no trust, and neither does one that is typed.
     assert_eq!(repository.plain(&["check"]).await?.0, Some(0));
     assert_eq!(repository.plain(&["run", "--", "true"]).await?.0, Some(3));
@@ -148,6 +163,42 @@ async fn the_file_of_a_stranger_does_nothing_before_it_is_trusted() -> Result<()
     assert_eq!(trusted.0, Some(3), "{}", trusted.1);
     assert!(repository.has("executed"), "{}", trusted.1);
     assert!(!repository.has("home/qualitytrace/trusted.json"), "a variable is not kept");
+    Ok(())
+}
+
+/// Git stores links too: one that leads out of the repository is no path in it.
+#[tokio::test]
+async fn a_link_leads_to_no_file_elsewhere() -> Result<()> {
+    let elsewhere = TempDir::new()?;
+    let victim = elsewhere.path().join("victim");
+    for (line, link) in [
+        ("report = [\"json=link\"]", "link"),
+        ("report = [\"json=folder/victim\"]", "folder"),
+        ("report = [\"json=dangling\"]", "dangling"),
+        ("vars = [\"link\"]", "link"),
+    ] {
+        fs::write(&victim, "before")?;
+        let repository = Repository::new(&format!("tests = [\"specs\"]\n[run]\n{line}\n"))?;
+        let target = match link {
+            "link" => victim.clone(),
+            "folder" => elsewhere.path().to_owned(),
+            _ => elsewhere.path().join("new"),
+        };
+        std::os::unix::fs::symlink(target, repository.0.path().join(link))?;
+        let (code, printed) = repository.plain(&["run"]).await?;
+        assert_eq!(code, Some(2), "{line}: {printed}");
+        assert!(
+            printed.contains("qualitytrace.toml:3:") && printed.contains("a link leads elsewhere")
+        );
+        assert_eq!(fs::read_to_string(&victim)?, "before", "{line}");
+        assert!(!elsewhere.path().join("new").exists(), "{line}");
+    }
+    let repository =
+        Repository::new("tests = [\"specs\"]\n[run]\nreport = [\"json=out/a.json\"]\n")?;
+    fs::create_dir(repository.0.path().join("real"))?;
+    std::os::unix::fs::symlink("real", repository.0.path().join("out"))?;
+    assert_eq!(repository.plain(&["run"]).await?.0, Some(3));
+    assert!(repository.has("real/a.json"), "a link within the repository is a path in it");
     Ok(())
 }
 

@@ -40,6 +40,8 @@ pub struct ApplyOptions {
     pub at: Option<Timestamp>,
     /// The precondition on the stored document.
     pub expected: Precondition,
+    /// Whether to store nothing, and only return what would be.
+    pub is_dry_run: bool,
 }
 
 /// The required state of a document before a change.

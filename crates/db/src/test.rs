@@ -42,7 +42,11 @@ impl Db {
     /// The version of a test rises if and only if the document differs from the current version's.
     pub async fn apply_tests(&self, tests: &[NewTest]) -> Result<Vec<AppliedDocument>, DbError> {
         let documents: Vec<_> = tests.iter().cloned().map(NewDocument::from).collect();
-        self.apply(&documents, ApplyOptions { at: None, expected: Precondition::Anything }).await
+        self.apply(
+            &documents,
+            ApplyOptions { at: None, expected: Precondition::Anything, is_dry_run: false },
+        )
+        .await
     }
 
     /// Returns the current version of a test.

@@ -10,7 +10,7 @@ pub(crate) fn without_effect(matches: &ArgMatches) -> Option<String> {
 /// A run without a server sends nothing to one.
 fn local_run(matches: &ArgMatches) -> Option<String> {
     let run = matches.subcommand_matches("run")?;
-    if is_given(run, &["server", "context"]) {
+    if names_server(run) {
         return None;
     }
     let flag = typed(run, &["token", "ca", "project"])?;
@@ -22,13 +22,13 @@ fn local_run(matches: &ArgMatches) -> Option<String> {
 /// A token is created by a server, or in the database of a configuration.
 fn token_of_database(matches: &ArgMatches) -> Option<String> {
     let create = matches.subcommand_matches("token")?.subcommand_matches("create")?;
-    if is_given(create, &["config"]) {
+    if is_given(create, "config") {
         let flag = typed(create, &["server", "context", "token", "ca"])?;
         return Some(format!(
             "`--config` names the database that gets the token, and `--{flag}` a server: leave one out"
         ));
     }
-    if is_given(create, &["server", "context"]) {
+    if names_server(create) {
         return None;
     }
     let flag = typed(create, &["token", "ca"])?;
@@ -37,15 +37,17 @@ fn token_of_database(matches: &ArgMatches) -> Option<String> {
     ))
 }
 
-/// Whether one of the flags was typed, or is set by its variable.
-fn is_given(matches: &ArgMatches, flags: &[&str]) -> bool {
-    flags.iter().any(|flag| {
-        let source = matches.value_source(flag);
-        matches!(source, Some(ValueSource::CommandLine | ValueSource::EnvVariable))
-    })
+fn names_server(matches: &ArgMatches) -> bool {
+    is_given(matches, "server") || is_given(matches, "context")
 }
 
-fn typed(matches: &ArgMatches, flags: &[&'static str]) -> Option<&'static str> {
+/// Whether a flag that the command has was typed, or is set by its variable.
+pub(crate) fn is_given(matches: &ArgMatches, flag: &str) -> bool {
+    matches!(matches.value_source(flag), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
+}
+
+/// Returns the first of these flags that was typed.
+pub(crate) fn typed(matches: &ArgMatches, flags: &[&'static str]) -> Option<&'static str> {
     let is_typed = |flag: &&str| matches.value_source(flag) == Some(ValueSource::CommandLine);
     flags.iter().copied().find(is_typed)
 }

@@ -2,11 +2,15 @@
 
 use std::path::Path;
 
-use clap::{ArgMatches, Command, parser::ValueSource};
+use clap::{ArgMatches, Command};
 use server::config::Environment;
 
-use super::{FILE, ProjectFile, ProjectValue, trust};
-use crate::{exit::Exit, terminal::Terminal};
+use super::{FILE, ProjectFile, ProjectValue, keys::Destination, trust};
+use crate::{
+    args::typed::{is_given, typed},
+    exit::Exit,
+    terminal::Terminal,
+};
 
 /// Returns the program with the values of the project file as defaults, for the command that is typed.
 pub(crate) fn prepare(
@@ -19,11 +23,11 @@ pub(crate) fn prepare(
     let parsed = command.clone().ignore_errors(true).try_get_matches_from(typed);
     let Ok(root) = parsed else { return Ok(command) };
     let (path, matches) = innermost(&root);
-    let is_remote =
-        path == ["run"] && (is_given(matches, "server") || is_given(matches, "context"));
-    let typed = path.iter().try_fold(&command, |command, name| command.find_subcommand(name));
-    let has = |id: &str| typed.is_some_and(|it| it.get_arguments().any(|arg| arg.get_id() == id));
-    if !super::KEYS.iter().any(|key| key.is_of(&path, is_remote) && has(key.flag)) {
+    let innermost = path.iter().try_fold(&command, |command, name| command.find_subcommand(name));
+    let has =
+        |id: &str| innermost.is_some_and(|it| it.get_arguments().any(|arg| arg.get_id() == id));
+    let destination = destination(&path, |id| has(id) && is_given(matches, id), has);
+    if !super::KEYS.iter().any(|key| key.is_of(&path, destination) && has(key.flag)) {
         return without_effect(&path, matches, terminal).map(|()| command);
     }
     let profile = matches.get_one::<String>("profile");
@@ -31,7 +35,7 @@ pub(crate) fn prepare(
         return Ok(command);
     };
     let is_used = |value: &&ProjectValue| {
-        value.key.is_of(&path, is_remote)
+        value.key.is_of(&path, destination)
             && has(value.key.flag)
             && !value.texts.is_empty()
             && !is_given(matches, value.key.flag)
@@ -44,10 +48,9 @@ pub(crate) fn prepare(
 
 /// Refuses flags about the project file where the command takes nothing from it.
 fn without_effect(path: &[&str], matches: &ArgMatches, terminal: &Terminal) -> Result<(), Exit> {
-    let is_typed = |flag: &&str| matches.value_source(flag) == Some(ValueSource::CommandLine);
     let shows_profile = path == ["project", "show"];
     let flags = if shows_profile { &["trust"][..] } else { &["profile", "trust"] };
-    let Some(flag) = flags.iter().find(|flag| is_typed(flag)) else { return Ok(()) };
+    let Some(flag) = typed(matches, flags) else { return Ok(()) };
     terminal.line(&format!(
         "error: `--{flag}` has no effect on `qualitytrace {}`, which takes nothing from `{FILE}`: leave it out",
         path.join(" ")
@@ -68,6 +71,21 @@ fn with(command: Command, path: &[String], used: &[&ProjectValue]) -> Command {
     }
 }
 
+fn destination(
+    path: &[&str],
+    is_given: impl Fn(&str) -> bool,
+    has: impl Fn(&str) -> bool,
+) -> Destination {
+    // `shape` reads a file, unless it is given a run.
+    let is_of_file = has("run") && !is_given("run");
+    match path {
+        _ if is_given("server") || is_given("context") => Destination::Named,
+        ["run"] => Destination::Here,
+        _ if is_of_file => Destination::Here,
+        _ => Destination::Default,
+    }
+}
+
 fn innermost(root: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
     let (mut path, mut matches) = (Vec::new(), root);
     while let Some((name, below)) = matches.subcommand() {
@@ -75,9 +93,4 @@ fn innermost(root: &ArgMatches) -> (Vec<&str>, &ArgMatches) {
         matches = below;
     }
     (path, matches)
-}
-
-/// Whether a flag that the command has was typed, or is set by its variable.
-fn is_given(matches: &ArgMatches, id: &str) -> bool {
-    matches!(matches.value_source(id), Some(ValueSource::CommandLine | ValueSource::EnvVariable))
 }

@@ -47,6 +47,17 @@ pub(super) enum KeyKind {
     Project,
 }
 
+/// Where a command sends its requests.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Destination {
+    /// To no server: a run here, a trace in a file.
+    Here,
+    /// To the server that a flag or a variable names.
+    Named,
+    /// To the server that is not named.
+    Default,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Commands {
     /// Those that read tests.
@@ -156,17 +167,18 @@ impl ProjectKey {
         }
     }
 
-    /// Whether it is a default of a command. `is_remote`: whether a `run` is on a server.
-    pub(super) fn is_of(&self, command: &[&str], is_remote: bool) -> bool {
+    /// Whether it is a default of a command with this destination.
+    pub(super) fn is_of(&self, command: &[&str], destination: Destination) -> bool {
         match (self.commands, command) {
             (Commands::Tests, [command]) => {
                 matches!(*command, "run" | "check" | "fmt" | "mutate" | "apply")
             }
-            (Commands::Run, ["run"]) => !is_remote || self.flag == "targets",
-            (Commands::Server, ["run"]) => is_remote && self.flag != "server",
+            (Commands::Run, ["run"]) => destination == Destination::Here || self.flag == "targets",
             // Their `--project` and `--server` mean something else, or make a server known.
             (Commands::Server, ["token", "create"] | ["login"] | ["logout"]) => false,
-            (Commands::Server, _) => true,
+            (Commands::Server, _) if self.flag == "project" => destination != Destination::Here,
+            // The authorities are those of the URL: they say nothing of another server.
+            (Commands::Server, _) => destination == Destination::Default,
             (Commands::Tests | Commands::Run, _) => false,
         }
     }
@@ -230,18 +242,35 @@ fn report(item: &Item<'_>, above: &Path) -> Option<String> {
     }
 }
 
-/// Returns a path from the working folder. It stays below the folder of the file: a file that comes with a repository neither reads
-/// nor writes elsewhere.
+/// Returns a path from the working folder. It stays below the folder of the file, links included: a file that comes with a
+/// repository neither reads nor writes elsewhere.
 fn path(item: &Item<'_>, text: &str, above: &Path) -> Option<String> {
-    let is_below = !text.is_empty()
+    let is_plain = !text.is_empty()
         && Path::new(text)
             .components()
             .all(|it| matches!(it, Component::Normal(_) | Component::CurDir));
-    if !is_below {
+    if !is_plain {
         item.refuse("a path below the folder of this file, without `..`");
         return None;
     }
+    if !stays_below(Path::new(text), above) {
+        item.refuse("a path below the folder of this file: a link leads elsewhere");
+        return None;
+    }
     Some(above.join(text).display().to_string())
+}
+
+/// Whether every link on the way to a path leads to a place below this folder.
+fn stays_below(path: &Path, folder: &Path) -> bool {
+    let mut way = folder.to_owned();
+    path.components().all(|part| {
+        way.push(part);
+        if !way.is_symlink() {
+            return true;
+        }
+        let root = Path::new(".").join(folder).canonicalize();
+        root.and_then(|root| Ok(way.canonicalize()?.starts_with(root))).unwrap_or(false)
+    })
 }
 
 /// Returns the JSON schema of the file.

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use clap::CommandFactory;
 use source::{Colour, Text};
 
-use super::{FILE, KEYS, ProjectValue, locate, read};
+use super::{FILE, KEYS, ProjectValue, keys::Destination, locate, read};
 
 const COMPLETE: &str = r#"
 tests = ["tests", "more/a.yaml"]
@@ -34,6 +34,9 @@ retries = 2
 [profile.bare.system]
 command = []
 "#;
+
+const DESTINATIONS: [Destination; 3] =
+    [Destination::Here, Destination::Named, Destination::Default];
 
 fn values(text: &str, profile: Option<&str>) -> Result<Vec<ProjectValue>, String> {
     let text = Text::new(FILE, text);
@@ -137,7 +140,7 @@ fn every_key_is_a_flag() {
                 commands.push(([&path[..], &[below.get_name()]].concat(), below));
             }
             let has = command.get_arguments().any(|arg| arg.get_id() == key.flag);
-            holders += usize::from(has && key.is_of(&path, false) | key.is_of(&path, true));
+            holders += usize::from(has && DESTINATIONS.iter().any(|it| key.is_of(&path, *it)));
         }
         assert!(holders > 0, "{}", key.full_name());
     }

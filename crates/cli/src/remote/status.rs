@@ -47,7 +47,9 @@ pub(crate) async fn status(
     let readiness = serde_json::from_slice(&answer.body);
     let readiness: Readiness = readiness.map_err(|error| refuse(server.foreign(&error)))?;
     let reason = readiness.detail.as_deref().filter(|_| !is_ready);
-    let facts = match args.ready {
+    let reason = reason.map(|it| it.strip_prefix("not ready: ").unwrap_or(it));
+    // A server that is not ready answers nothing else.
+    let facts = match args.ready || !is_ready {
         true => None,
         false => Some(facts(&server).await.map_err(refuse)?),
     };

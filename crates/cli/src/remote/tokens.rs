@@ -1,21 +1,17 @@
-//! Who has access to a server: tokens, and sessions of people.
+//! Who has access to a server: creates tokens, ends tokens and sessions of people.
 
 use http::Method;
 use model::RunId;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use server::config::Environment;
 
 use super::client::{Server, connect};
 use crate::{
-    args::{self, Connection, SessionCommand},
+    args::{self, Connection},
     exit::Exit,
-    listing::{ListedRow, Listing, moment, text},
     terminal::Terminal,
 };
-
-/// The maximum number of tokens and of sessions that are listed.
-const ITEMS_MAX: usize = 10_000;
 
 #[derive(Deserialize)]
 struct CreatedToken {
@@ -43,32 +39,6 @@ pub(crate) async fn create_token(
     Ok(Exit::Passed)
 }
 
-/// Lists the tokens, without the tokens themselves.
-pub(crate) async fn tokens(
-    args: &args::TokenList,
-    environment: &Environment,
-    terminal: &Terminal,
-) -> Result<Exit, Exit> {
-    let server = connect(&args.connection, environment, terminal)?;
-    let found = server.pages(|| server.request(Method::GET, "/api/v1/tokens"), ITEMS_MAX).await;
-    let row = |token: Value| ListedRow {
-        name: text(&token, "id"),
-        cells: vec![
-            text(&token, "id"),
-            text(&token, "name"),
-            text(&token, "role"),
-            if token["projects"].is_null() { "all".to_owned() } else { text(&token, "projects") },
-            moment(&token, "expiresAt"),
-            moment(&token, "revokedAt"),
-        ],
-        value: token,
-    };
-    let rows = found.map_err(|error| terminal.refuse(&error))?.into_iter().map(row).collect();
-    let heads = &["TOKEN", "NAME", "ROLE", "PROJECTS", "EXPIRES", "REVOKED"];
-    Listing { heads, rows, none: "no tokens" }.print(args.output.format, terminal);
-    Ok(Exit::Passed)
-}
-
 /// Revokes tokens.
 pub(crate) async fn revoke(
     args: &args::TokenRevoke,
@@ -79,37 +49,14 @@ pub(crate) async fn revoke(
     end(&server, &args.tokens, ("tokens", "revoked"), terminal).await
 }
 
-/// Lists and ends the sessions of people.
-pub(crate) async fn sessions(
-    command: &SessionCommand,
+/// Ends sessions of people.
+pub(crate) async fn end_sessions(
+    args: &args::SessionEnd,
     environment: &Environment,
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
-    let args = match command {
-        SessionCommand::List(args) => args,
-        SessionCommand::End(args) => {
-            let server = connect(&args.connection, environment, terminal)?;
-            return end(&server, &args.sessions, ("sessions", "ended"), terminal).await;
-        }
-    };
     let server = connect(&args.connection, environment, terminal)?;
-    let found = server.pages(|| server.request(Method::GET, "/api/v1/sessions"), ITEMS_MAX).await;
-    let row = |session: Value| ListedRow {
-        name: text(&session, "id"),
-        cells: vec![
-            text(&session, "id"),
-            text(&session, "name"),
-            text(&session, "role"),
-            moment(&session, "beganAt"),
-            moment(&session, "expiresAt"),
-            text(&session, "address"),
-        ],
-        value: session,
-    };
-    let rows = found.map_err(|error| terminal.refuse(&error))?.into_iter().map(row).collect();
-    let heads = &["SESSION", "NAME", "ROLE", "BEGAN", "EXPIRES", "ADDRESS"];
-    Listing { heads, rows, none: "no sessions" }.print(args.output.format, terminal);
-    Ok(Exit::Passed)
+    end(&server, &args.sessions, ("sessions", "ended"), terminal).await
 }
 
 /// Deletes resources of a collection, each by its id.

@@ -40,19 +40,11 @@ impl Db {
     ) -> Result<Vec<AppliedDocument>, DbError> {
         let mut transaction = self.begin().await.map_err(|error| self.error(error))?;
         let applied = self.apply_all(&mut transaction, documents, (applying, By::Request)).await?;
-        transaction.commit().await.map_err(|error| self.error(error))?;
-        Ok(applied)
-    }
-
-    /// Returns what [`Db::apply`] would do, and stores nothing.
-    pub async fn try_apply(
-        &self,
-        documents: &[NewDocument],
-        applying: ApplyOptions,
-    ) -> Result<Vec<AppliedDocument>, DbError> {
-        let mut transaction = self.begin().await.map_err(|error| self.error(error))?;
-        let applied = self.apply_all(&mut transaction, documents, (applying, By::Request)).await?;
-        transaction.rollback().await.map_err(|error| self.error(error))?;
+        let ended = match applying.is_dry_run {
+            true => transaction.rollback().await,
+            false => transaction.commit().await,
+        };
+        ended.map_err(|error| self.error(error))?;
         Ok(applied)
     }
 
@@ -68,7 +60,8 @@ impl Db {
             .fetch_one(&mut *transaction)
             .await
             .map_err(|error| self.error(error))?;
-        let applying = ApplyOptions { at: Some(at), expected: Precondition::Anything };
+        let applying =
+            ApplyOptions { at: Some(at), expected: Precondition::Anything, is_dry_run: false };
         let applied =
             self.apply_all(&mut transaction, documents, (applying, By::Provision)).await?;
         let stays = |kind: &str, project: &str, id: &str| {

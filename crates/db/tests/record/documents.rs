@@ -6,7 +6,8 @@ use sqlx::Row;
 
 use crate::scratch::{self, Scratch, at, new_run, project, test_id};
 
-const NOW: ApplyOptions = ApplyOptions { at: None, expected: Precondition::Anything };
+const NOW: ApplyOptions =
+    ApplyOptions { at: None, expected: Precondition::Anything, is_dry_run: false };
 
 fn new(kind: DocumentKind, id: &str, document: &str) -> NewDocument {
     NewDocument {
@@ -25,7 +26,7 @@ async fn apply(
     document: NewDocument,
     expected: Precondition,
 ) -> Result<AppliedDocument, DbError> {
-    let applying = ApplyOptions { at: Some(at(5)), expected };
+    let applying = ApplyOptions { at: Some(at(5)), expected, is_dry_run: false };
     Ok(db.apply(&[document], applying).await?[0])
 }
 

@@ -6,29 +6,12 @@ use std::{
     task::{Context, Poll},
 };
 
-use db::{BusPlace, Connect, Db, Keep, RunCompletion, RunFilter};
-use model::{RunEvent, RunId, Verdict, What};
+use db::{Connect, Db, Keep, RunFilter};
+use model::Verdict;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Row};
 
-use crate::scratch::{
-    LEASE, Scratch, at, attempt, new_run, new_test, outcome, project, run_id, test_id, with,
-};
-
-/// Ends the next run with this verdict.
-async fn end(scratch: &Scratch, verdict: Verdict) -> RunId {
-    let taken = scratch.take(LEASE).await;
-    scratch
-        .db
-        .attempted(taken.run_id, taken.epoch, &attempt(), &BusPlace::default())
-        .await
-        .expect("written");
-    let events = [RunEvent { at: at(9), what: What::Judged { verdict } }];
-    let outcome = outcome(taken.run_id, verdict);
-    let finished = RunCompletion { outcome: &outcome, events: &events, trace: None };
-    scratch.db.finish(taken.run_id, taken.epoch, &finished).await.expect("finished");
-    taken.run_id
-}
+use crate::scratch::{at, attempt, new_run, new_test, project, run_id, test_id, with};
 
 /// Drops a future when it is woken after `polls` polls; returns whether it had completed by then.
 async fn broken_off(work: impl Future, polls: u32) -> bool {
@@ -77,8 +60,8 @@ fn runs_are_listed_by_what_is_asked() {
         for number in 1..=4 {
             scratch.accept(number).await;
         }
-        end(&scratch, Verdict::Passed).await;
-        end(&scratch, Verdict::Failed).await;
+        scratch.end_next(Verdict::Passed).await;
+        scratch.end_next(Verdict::Failed).await;
         let all = RunFilter { project: project(), limit: 10, ..RunFilter::default() };
         let cases = [
             (all.clone(), vec![4, 3, 2, 1]),

@@ -1,11 +1,9 @@
 //! Lists of tests: what they contain, their order, and their pages.
 
-use db::{BusPlace, NewRun, NewTest, RunCompletion, TestFilter, TestOrder, VerdictRank};
-use model::{RunEvent, TestId, Verdict, What};
+use db::{NewRun, NewTest, TestFilter, TestOrder, VerdictRank};
+use model::{TestId, Verdict};
 
-use crate::scratch::{
-    LEASE, Scratch, apply, at, attempt, new_run, new_test, outcome, project, with,
-};
+use crate::scratch::{Scratch, apply, at, new_run, new_test, project, with};
 
 /// Tests, and the verdicts of their runs, the newest last; `None` is a run that waits.
 const TESTS: &[(&str, &str, &[Option<Verdict>])] = &[
@@ -18,19 +16,6 @@ const TESTS: &[(&str, &str, &[Option<Verdict>])] = &[
 
 fn id(text: &str) -> TestId {
     text.parse().expect("a test id")
-}
-
-async fn end_next(scratch: &Scratch, verdict: Verdict) {
-    let taken = scratch.take(LEASE).await;
-    scratch
-        .db
-        .attempted(taken.run_id, taken.epoch, &attempt(), &BusPlace::default())
-        .await
-        .expect("written");
-    let events = [RunEvent { at: at(9), what: What::Judged { verdict } }];
-    let outcome = outcome(taken.run_id, verdict);
-    let completion = RunCompletion { outcome: &outcome, events: &events, trace: None };
-    scratch.db.finish(taken.run_id, taken.epoch, &completion).await.expect("finished");
 }
 
 async fn fill(scratch: &Scratch) {
@@ -47,7 +32,7 @@ async fn fill(scratch: &Scratch) {
                 continue;
             };
             scratch.db.create_run(&run).await.expect("accepted");
-            end_next(scratch, *verdict).await;
+            scratch.end_next(*verdict).await;
         }
     }
     for run in waiting {

@@ -12,9 +12,7 @@ use axum::{
     http::{HeaderMap, HeaderValue, StatusCode, header},
     response::{IntoResponse, Response},
 };
-use db::{
-    AppliedDocument, ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredVersion,
-};
+use db::{ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredVersion};
 use lang::StorableDocument;
 use model::{DocumentKind, Fault, Project, Role, TestId, Timestamp};
 use serde::{Deserialize, Serialize};
@@ -221,10 +219,8 @@ async fn apply(
     }
     let (kept, notices, file) = read_file(&heard, &putting.project, body, putting.file).await?;
     let new = prepare(&heard, kept, (&putting.project, &file)).await?;
-    let documents = match putting.dry_run {
-        true => would_store(&heard, &putting.project, new).await?,
-        false => store(&heard, &putting.project, (new, Precondition::Anything)).await?,
-    };
+    let expected = Precondition::Anything;
+    let documents = store(&heard, &putting.project, (new, expected, putting.dry_run)).await?;
     Ok(Json(ApplyResult { documents, notices }))
 }
 
@@ -358,7 +354,7 @@ pub(super) async fn keep(
     (project, file, expected): (&Project, &str, Precondition),
 ) -> Result<Vec<Change>, Problem> {
     let new = prepare(heard, kept, (project, file)).await?;
-    store(heard, project, (new, expected)).await
+    store(heard, project, (new, expected, false)).await
 }
 
 /// Checks that the caller may store these documents, and completes their secrets from those that are stored.
@@ -398,42 +394,28 @@ async fn prepare(
     Ok(new)
 }
 
+/// Stores documents, or only returns what that would do.
 async fn store(
     heard: &RequestContext,
     project: &Project,
-    (new, expected): (Vec<NewDocument>, Precondition),
+    (new, expected, is_dry_run): (Vec<NewDocument>, Precondition, bool),
 ) -> Result<Vec<Change>, Problem> {
     let RequestContext { app, context, .. } = heard;
     let _place = app.writers.acquire(project).await;
-    let applied = app.db.apply(&new, ApplyOptions { at: Some(app.world.now()), expected });
+    let options = ApplyOptions { at: Some(app.world.now()), expected, is_dry_run };
+    let applied = app.db.apply(&new, options);
     let applied = app.watch.db(*context, Call("INSERT", "document_versions"), applied).await?;
-    events::documents_applied(&new, &applied);
-    Ok(changes(new, applied))
-}
-
-/// Returns what storing these documents would do.
-async fn would_store(
-    heard: &RequestContext,
-    project: &Project,
-    new: Vec<NewDocument>,
-) -> Result<Vec<Change>, Problem> {
-    let RequestContext { app, context, .. } = heard;
-    let _place = app.writers.acquire(project).await;
-    let options = ApplyOptions { at: Some(app.world.now()), expected: Precondition::Anything };
-    let applied = app.db.try_apply(&new, options);
-    let applied = app.watch.db(*context, Call("SELECT", "document_versions"), applied).await?;
-    Ok(changes(new, applied))
-}
-
-fn changes(new: Vec<NewDocument>, applied: Vec<AppliedDocument>) -> Vec<Change> {
-    let change = |(new, applied): (NewDocument, AppliedDocument)| Change {
+    if !is_dry_run {
+        events::documents_applied(&new, &applied);
+    }
+    let changes = new.into_iter().zip(applied).map(|(new, applied)| Change {
         kind: new.kind,
         id: new.id,
         name: new.name,
         version: applied.version,
         changed: applied.changed,
-    };
-    new.into_iter().zip(applied).map(change).collect()
+    });
+    Ok(changes.collect())
 }
 
 /// Parses the precondition of `If-Match` and `If-None-Match`.

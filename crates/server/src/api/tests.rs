@@ -93,7 +93,11 @@ pub(super) async fn apply(
             document: planned.document,
         })
         .collect();
-    let applying = ApplyOptions { at: Some(app.world.now()), expected: Precondition::Anything };
+    let applying = ApplyOptions {
+        at: Some(app.world.now()),
+        expected: Precondition::Anything,
+        is_dry_run: false,
+    };
     let kept = app.db.apply(&new, applying);
     let kept = app.watch.db(context, Call("INSERT", "test_versions"), kept).await?;
     events::documents_applied(&new, &kept);
