@@ -1,10 +1,10 @@
 //! The lifecycle of runs on a server: idempotent start by a key, variables, timeout, stop, learned profile, late spans,
-//! the end of a damaged run, and the end of active runs at shutdown.
+//! a database that does not renew a lease in time, the end of a damaged run, and the end of active runs at shutdown.
 
 use std::{path::Path, time::Duration};
 
 use anyhow::{Context, Result};
-use bench::parts::{Api, Database, Server, Target, answer, free_port};
+use bench::parts::{Api, Database, Gate, Hold, Server, Target, answer, free_port};
 use reqwest::Method;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -197,5 +197,33 @@ async fn a_server_that_is_told_to_stop_lets_its_runs_end() -> Result<()> {
     let ended = "select count(*) from runs
                  where verdict is not null and epoch = 1 and outcome->'answer'->'response' is not null";
     assert_eq!(database.count(ended).await?, 5, "each by its first owner, with its answer");
+    database.remove().await
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_slow_database_delays_the_trigger_and_does_not_prevent_it() -> Result<()> {
+    let database = Database::create("slow_renewal").await?;
+    let gate = Gate::start(&database, "attempted_epoch = epoch", Hold::Answer).await?;
+    let by_gate = database.section_at(gate.port)?;
+    let server = Server::start_with(Path::new(BINARY), &by_gate, "127.0.0.1:0").await?;
+    let target = Target::start(Some(server.otlp_grpc)).await?;
+    let api = Api::new(&server.api)?;
+    api.apply(&document("cart", &format!("{}/cart", target.url), "20s")).await?;
+    let run = api.start("cart", &json!({})).await?;
+    gate.held().await;
+    // The attempt is stored, and no lease of 10 s is renewed for 7.5 s: when the attempt's response comes after 6 s, less than
+    // half of the lease is left.
+    let renewals = "do $$ begin perform from open_runs for update; perform pg_sleep(7.5); end $$";
+    let (locked, released) = tokio::join!(database.execute(renewals), async {
+        sleep(Duration::from_secs(6)).await;
+        gate.release();
+        sleep(Duration::from_secs(1)).await;
+        target.requests()
+    });
+    locked?;
+    assert_eq!(released, 0, "nothing is sent before a renewal");
+    let ended = api.ended(&run, ENDED_MAX).await?;
+    assert_eq!((target.requests(), &ended["verdict"]), (1, &json!("passed")), "{ended:#}");
+    assert_eq!(server.terminate().await?, Some(0));
     database.remove().await
 }

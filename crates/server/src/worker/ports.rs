@@ -419,13 +419,15 @@ impl Ports for WorkerPorts<'_> {
         if is_planted(Plant::SecondTrigger) {
             self.worker.triggers.fire(request, attempt, permit, hold).await;
         }
-        let answer = self.worker.triggers.fire(request, attempt, permit, hold).await;
-        answer.ok_or_else(|| {
-            LeaseLost(
-                "less than half of the lease was left before the first byte, so nothing was sent"
-                    .to_owned(),
-            )
-        })
+        loop {
+            if let Some(answer) = self.worker.triggers.fire(request, attempt, permit, hold).await {
+                return Ok(answer);
+            }
+            self.debug(format_args!("nothing was sent: the lease has to be renewed before"));
+            while !self.lease.allows_trigger() {
+                sleep(RETRY).await;
+            }
+        }
     }
 
     async fn answered(&self, answer: &Answer) -> Result<(), LeaseLost> {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::{
-    CallOwner, LeaseFault, LeasePlay, WorkerState,
+    CallOwner, LeaseFault, LeasePlay, RETRY, WorkerState,
     database::{DbAnswer, LEASE, ModelLease, ModelProgress, Statement, WriteKind},
 };
 use crate::worker::lease_term::{LeaseState, LeaseTerm, is_given_up};
@@ -44,8 +44,6 @@ pub(super) enum TaskEnd {
     Judged,
     /// The lease was over, or a write was fenced.
     Lost,
-    /// Too little of the lease was left for the trigger.
-    Withheld,
 }
 
 impl ModelTask {
@@ -166,8 +164,10 @@ impl LeasePlay {
             _ => task.term.allows_trigger(clock),
         };
         if !is_allowed {
-            let task = self.workers[index].tasks.remove(at);
-            return self.end(&task, TaskEnd::Withheld);
+            // Nothing was sent. The task waits for a renewal, or for the end of its lease.
+            task.due = clock + RETRY;
+            self.counts.withheld += 1;
+            return Ok(());
         }
         let is_early = task.step == TaskStep::Attempt;
         task.step = if is_early { TaskStep::Answer } else { TaskStep::Respond };
