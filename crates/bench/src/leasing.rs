@@ -10,7 +10,7 @@ mod soak;
 mod stand;
 mod windows;
 
-use std::sync::Arc;
+use std::{collections::BTreeMap, sync::Arc};
 
 use anyhow::{Result, bail};
 
@@ -47,7 +47,7 @@ pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
             _ => bail!("`{word}` is no part of this bench; there are: --short, 1, 100, 1000"),
         }
     }
-    let (mut rows, mut costs) = (Vec::new(), Vec::new());
+    let (mut rows, mut costs) = (Vec::new(), BTreeMap::new());
     for (projects, hosts) in LANES {
         let lanes = projects * hosts;
         if !chosen.is_empty() && !chosen.contains(&lanes) {
@@ -56,14 +56,14 @@ pub async fn measure(rest: &[String]) -> Result<Vec<Row>> {
         let stand = Arc::new(Stand::start(projects, hosts, extent.queued).await?);
         let cost = cost::measure(&stand).await?;
         rows.push(row(lanes, "CPU of a lease of 16 runs", cost, "ms", None));
-        costs.push(cost);
+        costs.insert(lanes, cost);
         rows.extend(contest::measure(&stand).await?);
         // What the contest left behind is not part of the load.
         stand::execute(&mut stand.cluster.connect().await?, "vacuum open_runs").await?;
         rows.extend(soak::measure(&stand, extent).await?);
         stand.db.close().await;
     }
-    if let (Some(one), Some(many)) = (costs.first(), costs.get(2)) {
+    if let (Some(one), Some(many)) = (costs.get(&1), costs.get(&1_000)) {
         let goal = Some(Goal::AtMost(3.0));
         let name = "CPU of a lease, 1,000 lanes over one lane".to_owned();
         rows.push(Row { name, value: many / one, unit: "ratio", goal });
