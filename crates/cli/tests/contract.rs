@@ -79,6 +79,7 @@ async fn json_of_commands_is_as_its_schema() -> Result<()> {
     let commands = [
         "audit",
         "context list",
+        "doctor",
         "history tests away",
         "list tests",
         "project show",
