@@ -41,7 +41,9 @@ pub(crate) use server::{
     VersionedId,
 };
 pub(crate) use shared::{Configuration, Filter, ReportArgs, Tests, TraceFileArgs, Variables};
-pub(crate) use start::{ContextCommand, InitArgs, LoginArgs, LogoutArgs, NewArgs, WhoamiArgs};
+pub(crate) use start::{
+    ContextCommand, DoctorArgs, InitArgs, LoginArgs, LogoutArgs, NewArgs, WhoamiArgs,
+};
 pub(crate) use store::{StoreCommand, StoreTest};
 pub(crate) use token::{
     SessionCommand, SessionEnd, SessionList, TokenCommand, TokenCreate, TokenList, TokenRevoke,
@@ -106,6 +108,7 @@ pub(crate) enum Command {
     Serve(Serve),
     Init(InitArgs),
     New(NewArgs),
+    Doctor(DoctorArgs),
     Demo(demo::DemoArgs),
     #[command(name = demo::SERVICE, hide = true)]
     DemoService(demo::Service),

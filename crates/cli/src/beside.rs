@@ -13,6 +13,7 @@ use lang::{
     Analyzer, CURRENT, Document, Gate, Gates, Plan, QualityGate, Reference, SettleProfile,
     TraceStore,
 };
+use model::ErrorCode;
 
 use crate::{discovery::Test, documents, exit::Exit, terminal::Terminal};
 
@@ -68,8 +69,8 @@ impl Beside {
         let of_runs = |id: &Option<String>| id.as_deref().is_none_or(|id| id == CURRENT);
         if let Some((file, runner)) = self.runners.iter().find(|(_, it)| !of_runs(&it.id)) {
             // If this gate were ignored, a run would pass that the author of the gate wanted to fail.
-            terminal.line(&format!(
-                "error: the quality gate `{}` in `{}` would hold for no run: write `id: {CURRENT}`, or take it out of \
+            terminal.error(ErrorCode::DocumentsCollide, format_args!(
+                "the quality gate `{}` in `{}` would hold for no run: write `id: {CURRENT}`, or take it out of \
                  what is run",
                 runner.id.as_deref().unwrap_or_default(),
                 file.display()
@@ -170,8 +171,8 @@ fn only<'a, T>(
         [] => Ok(None),
         [one] => Ok(Some(one)),
         [first, second, ..] => {
-            terminal.line(&format!(
-                "error: two documents are the {what} `{CURRENT}`, in `{}` and `{}`: a command has one for all its tests; \
+            terminal.error(ErrorCode::DocumentsCollide, format_args!(
+                "two documents are the {what} `{CURRENT}`, in `{}` and `{}`: a command has one for all its tests; \
                  run their folders one by one, or leave one out",
                 first.0.display(),
                 second.0.display()

@@ -8,6 +8,7 @@ use std::{
     time::SystemTime,
 };
 
+use model::ErrorCode;
 use server::config::{self, Config, Environment};
 
 use crate::{args, documents, exit::Exit, terminal::Terminal};
@@ -37,7 +38,7 @@ pub(crate) fn read(
     let path = match &args.config {
         Some(path) => path.clone(),
         None => find(&folders(environment)).map_err(|why| {
-            terminal.line(&format!("error: {why}"));
+            terminal.error(ErrorCode::ConfigurationInvalid, why);
             Exit::Refused
         })?,
     };
@@ -59,7 +60,7 @@ pub(crate) fn read_at(
 ) -> Result<Config, Exit> {
     let text = documents::read(path, terminal)?;
     let read = config::read(&text, environment);
-    terminal.diagnostics(&read.diagnostics);
+    terminal.diagnostics_of(ErrorCode::ConfigurationInvalid, &read.diagnostics);
     for notice in &read.notices {
         terminal.line(&format!("note: {notice}"));
     }

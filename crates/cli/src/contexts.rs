@@ -10,7 +10,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use model::{Fault, Faulty, Secret};
+use model::{ErrorCode, Fault, Faulty, Secret};
 use serde::{Deserialize, Serialize};
 use server::config::Environment;
 use thiserror::Error;
@@ -34,6 +34,8 @@ pub(crate) struct ServerAccess {
     /// A file with the trusted certificate authorities; without it those that this machine trusts.
     pub(crate) ca: Option<PathBuf>,
     pub(crate) project: String,
+    /// Whether a token may be sent to another machine without TLS.
+    pub(crate) is_plain: bool,
 }
 
 /// An error of contexts.
@@ -57,6 +59,14 @@ pub(crate) enum ContextError {
 impl Faulty for ContextError {
     fn fault(&self) -> Fault {
         Fault::Invalid
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unknown { .. } => ErrorCode::ContextUnknown,
+            Self::NoneCurrent | Self::NoFolder => ErrorCode::ContextMissing,
+            Self::File { .. } => ErrorCode::FileUnreadable,
+        }
     }
 }
 
@@ -112,6 +122,7 @@ pub(crate) fn resolve(
         token: given.address.token.clone().or_else(kept),
         ca: given.address.ca.clone(),
         project: project.unwrap_or_else(|| PROJECT.to_owned()),
+        is_plain: given.address.plain_http,
     })
 }
 

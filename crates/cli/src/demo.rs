@@ -3,7 +3,7 @@
 use std::{env, io, net::SocketAddr};
 
 use ::demo::{Config, Fault, Program};
-use model::World;
+use model::{ErrorCode, World};
 use telemetry::config::Environment;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -60,7 +60,10 @@ pub(crate) async fn service(world: World, terminal: &Terminal) -> Result<Exit, E
 fn signals(terminal: &Terminal) -> Result<(Signal, Signal), Exit> {
     let heard = |kind| {
         signal(kind).map_err(|error| {
-            terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
+            terminal.error(
+                ErrorCode::Internal,
+                format_args!("signal handlers cannot be installed: {error}"),
+            );
             Exit::Inconclusive
         })
     };
@@ -81,7 +84,10 @@ pub(crate) async fn demo(
         faults: args.faults.clone(),
         environment,
         processes: args.processes.then(itself).transpose().map_err(|error| {
-            terminal.line(&format!("error: this program cannot be found again: {error}"));
+            terminal.error(
+                ErrorCode::Internal,
+                format_args!("this program cannot be found again: {error}"),
+            );
             Exit::Refused
         })?,
     };

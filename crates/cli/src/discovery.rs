@@ -10,7 +10,7 @@ use std::{
 };
 
 use lang::{Document, NoticeContext, Plan, Reference, Step};
-use model::TestId;
+use model::{ErrorCode, TestId};
 use source::{Diagnostic, Text};
 
 use crate::{args, beside::Beside, documents, exit::Exit, terminal::Terminal};
@@ -189,7 +189,7 @@ pub(crate) fn hold(items: &mut [Item], beside: &Beside, terminal: &Terminal) -> 
     for item in items {
         for test in item.tests_mut() {
             if let Err(why) = beside.settle(test, terminal) {
-                terminal.line(&format!("error: {why}"));
+                terminal.error(ErrorCode::DocumentMissing, why);
                 is_refused = true;
             }
             Arc::make_mut(&mut test.plan).require(gates.clone());
@@ -298,10 +298,13 @@ fn connect(
             Ok(test) => tests.push(test),
             Err(why) => {
                 let place = &step.place;
-                terminal.line(&format!(
-                    "error: the step `{}` at {}:{}:{} cannot be run: {why}",
-                    step.name, place.file, place.line, place.column
-                ));
+                terminal.error(
+                    ErrorCode::InvalidDocument,
+                    format_args!(
+                        "the step `{}` at {}:{}:{} cannot be run: {why}",
+                        step.name, place.file, place.line, place.column
+                    ),
+                );
                 return Err(Exit::Refused);
             }
         }
@@ -370,7 +373,7 @@ pub(crate) fn none_selected(
             format!("none of {} is all that `--test` and `--tag` ask for", tests(all))
         }),
     };
-    terminal.line(&format!("error: no test selected: {why}"));
+    terminal.error(ErrorCode::NoTestSelected, format_args!("no test selected: {why}"));
     Exit::Refused
 }
 

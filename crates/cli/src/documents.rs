@@ -10,6 +10,7 @@ use std::{
 };
 
 use lang::{Document, Plan};
+use model::ErrorCode;
 use source::{Diagnostic, Text};
 
 use crate::{exit::Exit, terminal::Terminal};
@@ -28,8 +29,10 @@ pub(crate) fn files(paths: &[PathBuf], terminal: &Terminal) -> Result<Vec<PathBu
         if path.is_dir() {
             let before = files.len();
             collect(path, &mut files).map_err(|why| {
-                terminal
-                    .line(&format!("error: cannot read the folder `{}`: {why}", path.display()));
+                terminal.error(
+                    ErrorCode::FileUnreadable,
+                    format_args!("cannot read the folder `{}`: {why}", path.display()),
+                );
                 Exit::Refused
             })?;
             files[before..].sort();
@@ -73,7 +76,7 @@ pub(crate) fn read(path: &Path, terminal: &Terminal) -> Result<Text, Exit> {
     match content(path) {
         Ok(content) => Ok(Text::new(name, content)),
         Err(why) => {
-            terminal.line(&format!("error: cannot read `{name}`: {why}"));
+            terminal.error(ErrorCode::FileUnreadable, format_args!("cannot read `{name}`: {why}"));
             Err(Exit::Refused)
         }
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use lang::{FileRef, Files, Plan};
-use model::{Fault, Faulty, Place};
+use model::{ErrorCode, Fault, Faulty, Place};
 use thiserror::Error;
 
 use crate::{exit::Exit, terminal::Terminal};
@@ -34,6 +34,10 @@ impl Faulty for FileError {
     fn fault(&self) -> Fault {
         Fault::Invalid
     }
+
+    fn code(&self) -> ErrorCode {
+        ErrorCode::FileUnreadable
+    }
 }
 
 /// Returns the path as written, if it differs from the resolved path.
@@ -59,10 +63,12 @@ pub(crate) fn create(
 ) -> Result<(), Exit> {
     File::create_new(file).and_then(|mut new| new.write_all(bytes)).map_err(|error| {
         let file = file.display();
-        terminal.line(&match error.kind() {
-            ErrorKind::AlreadyExists => format!("error: `{file}` is there already; {advice}"),
-            _ => format!("error: cannot write `{file}`: {error}"),
-        });
+        match error.kind() {
+            ErrorKind::AlreadyExists => terminal
+                .error(ErrorCode::FileExists, format_args!("`{file}` is there already; {advice}")),
+            _ => terminal
+                .error(ErrorCode::FileUnwritable, format_args!("cannot write `{file}`: {error}")),
+        }
         Exit::Refused
     })
 }

@@ -3,6 +3,7 @@
 use std::{fs, io::Write, path::Path};
 
 use crate::{args, documents, exit::Exit, terminal::Terminal};
+use model::ErrorCode;
 
 /// Formats the files, or lists those that would change.
 pub(crate) fn fmt(args: &args::Fmt, terminal: &Terminal) -> Result<Exit, Exit> {
@@ -32,7 +33,10 @@ fn one(file: &Path, is_check: bool, terminal: &Terminal) -> Result<Exit, Exit> {
         return Ok(Exit::Failed);
     }
     replace(file, &formatted.text).map_err(|error| {
-        terminal.line(&format!("error: cannot write `{}`: {error}", file.display()));
+        terminal.error(
+            ErrorCode::FileUnwritable,
+            format_args!("cannot write `{}`: {error}", file.display()),
+        );
         Exit::Refused
     })?;
     Ok(Exit::Passed)

@@ -8,7 +8,7 @@ use std::{
     path::Path,
 };
 
-use model::{Fault, Faulty};
+use model::{ErrorCode, Fault, Faulty};
 use thiserror::Error;
 
 use crate::{args::InitArgs, exit::Exit, project, run::FOLDER, terminal::Terminal};
@@ -43,6 +43,13 @@ impl Faulty for InitError {
         match self {
             Self::There(_) | Self::NoFolder => Fault::Conflict,
             Self::Write { .. } => Fault::Denied,
+        }
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::There(_) | Self::NoFolder => ErrorCode::FileExists,
+            Self::Write { .. } => ErrorCode::FileUnwritable,
         }
     }
 }

@@ -5,7 +5,7 @@
 
 use std::{collections::BTreeMap, fmt::Write, path::Path, time::Duration};
 
-use model::{AbsentParents, LearnedProfile, LearnedService};
+use model::{AbsentParents, ErrorCode, LearnedProfile, LearnedService};
 use source::{Diagnostics, Fields, Item, Text};
 
 use crate::{
@@ -32,13 +32,14 @@ pub(crate) fn learn(terminal: &Terminal) -> Result<Exit, Exit> {
     learned.merge(&local);
     let (text, count) = write(&learned);
     if text.is_empty() {
-        terminal.line(
-            "error: nothing is learned yet: run tests first, three times or more, against a system that runs already",
+        terminal.error(ErrorCode::NothingLearned,
+            "nothing is learned yet: run tests first, three times or more, against a system that runs already",
         );
         return Err(Exit::Refused);
     }
     if let Err(error) = state::replace(Path::new(FILE), &text) {
-        terminal.line(&format!("error: `{FILE}` cannot be written: {error}"));
+        terminal
+            .error(ErrorCode::FileUnwritable, format_args!("`{FILE}` cannot be written: {error}"));
         return Err(Exit::Refused);
     }
     let services = if count == 1 { "service" } else { "services" };

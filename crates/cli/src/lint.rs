@@ -1,7 +1,7 @@
 //! `lint`: checks a recorded trace against the analyzer's rules.
 
 use lang::{Document, Rules};
-use model::{Analysis, Judgement, Level, Outcome, Step, StepTime, Verdict, World};
+use model::{Analysis, ErrorCode, Judgement, Level, Outcome, Step, StepTime, Verdict, World};
 
 use crate::{
     args::{self, Gate},
@@ -55,7 +55,10 @@ fn rules(args: &args::Lint, terminal: &Terminal) -> Result<Rules, Exit> {
             return Ok(analyzer.rules);
         }
     }
-    terminal.line(&format!("error: `{}` has no document of type `Analyzer`", file.display()));
+    terminal.error(
+        ErrorCode::DocumentMissing,
+        format_args!("`{}` has no document of type `Analyzer`", file.display()),
+    );
     Err(Exit::Refused)
 }
 

@@ -4,7 +4,7 @@
 
 use std::io::{self, BufRead, Read};
 
-use model::Secret;
+use model::{ErrorCode, Secret};
 use serde_json::json;
 use server::config::Environment;
 
@@ -137,7 +137,10 @@ fn typed(terminal: &Terminal) -> Result<Secret, Exit> {
     match (read, line.trim()) {
         (Ok(_), token) if !token.is_empty() => Ok(Secret::new(token)),
         _ => {
-            terminal.line("error: no token: give it by `--token`, QUALITYTRACE_TOKEN or stdin");
+            terminal.error(
+                ErrorCode::TokenMissing,
+                "no token: give it by `--token`, QUALITYTRACE_TOKEN or stdin",
+            );
             Err(Exit::Refused)
         }
     }

@@ -12,6 +12,7 @@ mod contexts;
 mod demo;
 mod demo_hook;
 mod discovery;
+mod doctor;
 mod documents;
 mod exit;
 mod explain;
@@ -28,6 +29,8 @@ mod new;
 mod observe;
 mod project;
 mod recording;
+#[cfg(test)]
+mod reference;
 mod remote;
 mod reports;
 mod run;
@@ -50,8 +53,8 @@ use std::{
     time::{SystemTime, UNIX_EPOCH},
 };
 
-use clap::{CommandFactory, FromArgMatches};
-use model::{Timestamp, World};
+use clap::{ArgMatches, CommandFactory, FromArgMatches, error::ErrorKind};
+use model::{ErrorCode, Timestamp, World};
 use serde_json::json;
 use server::config::Environment;
 use source::Colour;
@@ -78,19 +81,32 @@ fn main() -> ExitCode {
     let here = (env::args_os().collect(), &*folder());
     let command =
         project::prepare(args::command(is_empty), here, &environment().collect(), &terminal);
-    let matches = match command {
-        Ok(command) => command.get_matches(),
+    let matches = match command.and_then(|command| typed(command, &terminal)) {
+        Ok(matches) => matches,
         Err(exit) => return exit.into(),
     };
     let args = Args::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Some(reason) = args::without_effect(&matches) {
-        terminal.line(&format!("error: {reason}"));
+        terminal.error(ErrorCode::Usage, reason);
         return Exit::Refused.into();
     }
     let profile = args.project_file.profile.as_deref();
     // A command that ends early returns its exit as an error.
     let (Ok(exit) | Err(exit)) = execute(args.command, profile, &terminal);
     exit.into()
+}
+
+/// Reads what was typed. Help and the version end the program.
+fn typed(command: clap::Command, terminal: &Terminal) -> Result<ArgMatches, Exit> {
+    command.try_get_matches().map_err(|error| {
+        if !error.use_stderr()
+            || error.kind() == ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand
+        {
+            error.exit();
+        }
+        terminal.usage(&error);
+        Exit::Refused
+    })
 }
 
 fn execute(command: Command, profile: Option<&str>, terminal: &Terminal) -> Result<Exit, Exit> {
@@ -142,6 +158,11 @@ fn execute(command: Command, profile: Option<&str>, terminal: &Terminal) -> Resu
         Command::New(args) => on(work(), terminal, |work| {
             work.block_on(new::new(&args, environment().collect(), world, terminal))
         }),
+        Command::Doctor(args) => on(work(), terminal, |work| {
+            let (environment, folder) = (environment().collect(), &*folder());
+            let surroundings = doctor::Surroundings { environment, folder, world, terminal };
+            work.block_on(doctor::doctor(&args, surroundings, terminal))
+        }),
         Command::Demo(args) => on(work(), terminal, |work| {
             work.block_on(demo::demo(&args, environment().collect(), world, terminal))
         }),
@@ -174,7 +195,10 @@ fn man(args: &args::Man, terminal: &Terminal) -> Result<Exit, Exit> {
         }
     };
     written.map_err(|error| {
-        terminal.line(&format!("error: the manual pages cannot be written: {error}"));
+        terminal.error(
+            ErrorCode::FileUnwritable,
+            format_args!("the manual pages cannot be written: {error}"),
+        );
         Exit::Refused
     })?;
     terminal.bytes(&page);
@@ -273,7 +297,7 @@ fn on(
     task: impl FnOnce(&Runtime) -> Result<Exit, Exit>,
 ) -> Result<Exit, Exit> {
     let runtime = builder.build().map_err(|error| {
-        terminal.line(&format!("error: no threads to run on: {error}"));
+        terminal.error(ErrorCode::Internal, format_args!("no threads to run on: {error}"));
         Exit::Inconclusive
     })?;
     let exit = task(&runtime);

@@ -15,6 +15,7 @@ use std::{
 };
 
 use lang::{Coverage, Evidence, Plan, ResolvedPlan, Seed};
+use model::ErrorCode;
 use model::{
     Settlement, Trace, Verdict, World,
     trace::{SpanIx, TraceFull},
@@ -88,15 +89,18 @@ fn exit(
     let mut exit = Exit::Passed;
     let unexplained = found.survivors().filter(|mutant| mutant.accepted.is_none()).count();
     if args.survivors.is_some() && unexplained > 0 {
-        terminal.line(&format!(
-            "error: {unexplained} survived without a reason: write a test that notices, or name them in the file of `--survivors`"
+        terminal.error(ErrorCode::MutantsSurvived, format_args!(
+            "{unexplained} survived without a reason: write a test that notices, or name them in the file of `--survivors`"
         ));
         exit = Exit::Failed;
     }
     // The comparison is exact: 90 % of 1000 are 900, and 899 are below it.
     let is_below = |least: u8| found.killed() * 100 < usize::from(least) * found.total();
     if let Some(least) = args.min_score.filter(|least| is_below(*least)) {
-        terminal.line(&format!("error: the score is below the least one, {least} %"));
+        terminal.error(
+            ErrorCode::MutantsSurvived,
+            format_args!("the score is below the least one, {least} %"),
+        );
         exit = Exit::Failed;
     }
     exit
@@ -115,7 +119,10 @@ fn recordings(
             false => Ok(vec![path.clone()]),
         };
         files.extend(folder.map_err(|error| {
-            terminal.line(&format!("error: cannot read the folder `{}`: {error}", path.display()));
+            terminal.error(
+                ErrorCode::FileUnreadable,
+                format_args!("cannot read the folder `{}`: {error}", path.display()),
+            );
             Exit::Refused
         })?);
     }
@@ -125,7 +132,7 @@ fn recordings(
         _ => None,
     };
     if let Some(wrong) = wrong {
-        terminal.line(&format!("error: {wrong}"));
+        terminal.error(ErrorCode::TraceInvalid, wrong);
         return Err(Exit::Refused);
     }
     let mut recordings = Vec::with_capacity(files.len());
@@ -171,17 +178,20 @@ fn aware(
         if verdict == Verdict::Passed {
             aware.push((number, lang::coverage(&test.resolved, trace)));
         } else if test.plan.id.as_str() == name {
-            terminal.line(&format!(
-                "error: `{}` is {} on its own trace `{file}`, so that its mutants would tell nothing",
-                test.plan.name,
-                verdict.as_str()
-            ));
+            terminal.error(
+                ErrorCode::BaselineNotPassed,
+                format_args!(
+                    "`{}` is {} on its own trace `{file}`, so that its mutants would tell nothing",
+                    test.plan.name,
+                    verdict.as_str()
+                ),
+            );
             return Err(Exit::Refused);
         }
     }
     if aware.is_empty() {
-        terminal.line(&format!(
-            "error: no test passes on the trace `{file}` as it is, so that its mutants would tell nothing"
+        terminal.error(ErrorCode::BaselineNotPassed, format_args!(
+            "no test passes on the trace `{file}` as it is, so that its mutants would tell nothing"
         ));
         return Err(Exit::Refused);
     }

@@ -12,7 +12,7 @@ use std::{
 };
 
 use lang::{Evidence, Plan, Seed, Vars};
-use model::{Answer, Judgement, Settlement, SpanId, Trace, Verdict, World};
+use model::{Answer, ErrorCode, Judgement, Settlement, SpanId, Trace, Verdict, World};
 use runner::FinishedRun;
 use source::Text;
 
@@ -111,7 +111,10 @@ fn not_shown(mut finished: FinishedRun, terminal: &Terminal) -> Result<Exit, Exi
     reports.expect(1);
     reports.add(finished.outcome, finished.trace.as_deref());
     reports.finish()?;
-    terminal.line("error: no test was written: only a complete trace shows what a test can state");
+    terminal.error(
+        ErrorCode::TraceIncomplete,
+        "no test was written: only a complete trace shows what a test can state",
+    );
     Err(Exit::Inconclusive)
 }
 

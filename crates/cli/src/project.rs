@@ -12,7 +12,8 @@ mod trust;
 
 use std::path::{Path, PathBuf};
 
-use source::{Diagnostics, Fields, Text};
+use model::ErrorCode;
+use source::{Diagnostic, Diagnostics, Fields, Text};
 
 use crate::{documents, exit::Exit, terminal::Terminal};
 
@@ -46,6 +47,14 @@ struct ProjectValue {
     line: usize,
 }
 
+/// What reading a file found.
+struct ProjectReading {
+    values: Vec<ProjectValue>,
+    /// Whether the file has the requested profile.
+    has_profile: bool,
+    diagnostics: Vec<Diagnostic>,
+}
+
 impl ProjectFile {
     /// Finds and reads the file; none if there is none.
     pub(crate) fn find(
@@ -57,8 +66,8 @@ impl ProjectFile {
             return match profile {
                 None => Ok(None),
                 Some(profile) => {
-                    terminal.line(&format!(
-                        "error: there is no profile `{profile}`: no `{FILE}` is here or above, up to the root of the repository"
+                    terminal.error(ErrorCode::ProfileUnknown, format_args!(
+                        "there is no profile `{profile}`: no `{FILE}` is here or above, up to the root of the repository"
                     ));
                     Err(Exit::Refused)
                 }
@@ -66,12 +75,21 @@ impl ProjectFile {
         };
         let path = above.join(FILE);
         let text = documents::read(&path, terminal)?;
-        let (values, diagnostics) = read(&text, &above, profile);
-        terminal.diagnostics(&diagnostics);
-        if diagnostics.iter().any(source::Diagnostic::is_error) {
+        let ProjectReading { values, has_profile, diagnostics } = read(&text, &above, profile);
+        let code = match has_profile {
+            true => ErrorCode::ProjectFileInvalid,
+            false => ErrorCode::ProfileUnknown,
+        };
+        terminal.diagnostics_of(code, &diagnostics);
+        if diagnostics.iter().any(Diagnostic::is_error) {
             return Err(Exit::Refused);
         }
         Ok(Some(Self { path, folder: folder.to_owned(), values }))
+    }
+
+    /// Returns its path, as messages name it.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
     }
 
     fn value(&self, key: &ProjectKey) -> Option<&ProjectValue> {
@@ -96,11 +114,7 @@ fn locate(start: &Path) -> Option<(&Path, PathBuf)> {
 }
 
 /// Reads the values of a file; those of the profile come first.
-fn read(
-    text: &Text,
-    above: &Path,
-    profile: Option<&str>,
-) -> (Vec<ProjectValue>, Vec<source::Diagnostic>) {
+fn read(text: &Text, above: &Path, profile: Option<&str>) -> ProjectReading {
     let (node, diagnostics) = source::read_one(text);
     let found = Diagnostics::new(text);
     found.extend(diagnostics);
@@ -123,15 +137,14 @@ fn read(
         }
         fields.finish();
     }
-    if let Some(profile) = profile
-        && !profiles.iter().any(|it| it == profile)
-    {
+    let unknown = profile.filter(|profile| !profiles.iter().any(|it| it == profile));
+    if let Some(profile) = unknown {
         let message = format!("there is no profile `{profile}` in `{}`", text.name());
         let known = profiles.iter().map(String::as_str);
         let error = found.error(None, message);
         found.push(error.suggest(source::did_you_mean(profile, known)));
     }
-    (values, found.into_vec())
+    ProjectReading { values, has_profile: unknown.is_none(), diagnostics: found.into_vec() }
 }
 
 fn section_values(

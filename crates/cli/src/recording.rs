@@ -6,7 +6,7 @@ use std::{
     path::Path,
 };
 
-use model::{Trace, TraceId};
+use model::{ErrorCode, Trace, TraceId};
 use otlp::TraceFile;
 
 use crate::{exit::Exit, terminal::Terminal};
@@ -29,7 +29,8 @@ pub(crate) fn read_with_logs(
 ) -> Result<(Trace, u64), Exit> {
     let name = file.display();
     let refused = |why: String| {
-        terminal.line(&format!("error: cannot read the trace `{name}`: {why}"));
+        terminal
+            .error(ErrorCode::TraceInvalid, format_args!("cannot read the trace `{name}`: {why}"));
         Exit::Refused
     };
     let bytes = content(file).map_err(refused)?;

@@ -32,7 +32,7 @@ pub(crate) use lists::{audit, history, sessions, tokens};
 pub(crate) use open::open;
 pub(crate) use run::run;
 pub(crate) use runs::runs;
-pub(crate) use status::status;
+pub(crate) use status::{ServerLook, look, status};
 pub(crate) use tokens::{create_token, end_sessions, revoke};
 pub(crate) use traces::trace;
 pub(crate) use trend::trend;

@@ -4,7 +4,7 @@
 
 use std::fs;
 
-use model::{Outcome, Trace};
+use model::{ErrorCode, Outcome, Trace};
 use report::{FOR_TERMINAL, ReportInput, Waterfall};
 use source::Colour;
 
@@ -55,14 +55,17 @@ impl<'a> Reports<'a> {
         }
         let on_stdout = targets.iter().filter(|target| target.file.is_none()).count();
         if on_stdout > 1 {
-            terminal.line("error: two reports cannot both go to stdout: give one of them a file, `--report junit=out.xml`");
+            terminal.error(ErrorCode::ReportsCollide, "two reports cannot both go to stdout: give one of them a file, `--report junit=out.xml`");
             return Err(Exit::Refused);
         }
         let mut files: Vec<_> = targets.iter().filter_map(|target| target.file.as_ref()).collect();
         files.sort_unstable();
         if let Some(twice) = files.windows(2).find(|pair| pair[0] == pair[1]) {
             let file = twice[0].display();
-            terminal.line(&format!("error: two reports cannot both go to `{file}`"));
+            terminal.error(
+                ErrorCode::ReportsCollide,
+                format_args!("two reports cannot both go to `{file}`"),
+            );
             return Err(Exit::Refused);
         }
         Ok(Self { targets, told: Vec::new(), is_alone: false, terminal })
@@ -205,9 +208,10 @@ impl<'a> Reports<'a> {
                     let text = report::render(target.format, &input(Colour::Never));
                     if let Err(error) = fs::write(file, text) {
                         let file = file.display();
-                        self.terminal.line(&format!(
-                            "error: the report cannot be written to `{file}`: {error}"
-                        ));
+                        self.terminal.error(
+                            ErrorCode::FileUnwritable,
+                            format_args!("the report cannot be written to `{file}`: {error}"),
+                        );
                         written = Err(Exit::Refused);
                     }
                 }

@@ -15,7 +15,7 @@ use crate::{
     log,
     terminal::Terminal,
 };
-use model::World;
+use model::{ErrorCode, World};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{
     Telemetry,
@@ -58,13 +58,15 @@ pub(crate) async fn serve(
     let Outside { environment, world, work } = outside;
     let LoadedConfig { config, path, modified: mut seen } =
         configuration::read(&args.configuration, &environment, terminal)?;
-    for note in &config.telemetry.plan.notes {
-        terminal.line(&format!("note: {note}"));
-    }
+    let notes = &config.telemetry.plan.notes;
+    notes.iter().for_each(|note| terminal.line(&format!("note: {note}")));
     let config = overruled(config, args);
     raise_open_files();
     let mut signals = ServerSignals::listen().map_err(|error| {
-        terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
+        terminal.error(
+            ErrorCode::Internal,
+            format_args!("signal handlers cannot be installed: {error}"),
+        );
         Exit::Inconclusive
     })?;
     #[cfg(feature = "planted")]
@@ -86,7 +88,7 @@ pub(crate) async fn serve(
             _ = signals.terminate.recv() => break Exit::Passed,
             _ = signals.interrupt.recv() => break Exit::Passed,
             why = handle.ended() => {
-                terminal.line(&format!("error: the server cannot go on: {why}"));
+                terminal.error(ErrorCode::Unavailable, format_args!("the server cannot go on: {why}"));
                 break Exit::Inconclusive;
             }
             () = &mut ready, if waits.is_some() => {

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use model::Trace;
+use model::{ErrorCode, Trace};
 use serde_json::{Value, json};
 use server::config::Environment;
 use shape::{Difference, Shape};
@@ -80,8 +80,8 @@ pub(crate) async fn accept(
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     if environment.get("CI").is_some_and(|value| !value.is_empty()) {
-        terminal.line(
-            "error: `shape accept` is refused where `CI` is set: nobody reviews the difference there; accept it on your own machine and commit the file",
+        terminal.error(ErrorCode::AcceptInCi,
+            "`shape accept` is refused where `CI` is set: nobody reviews the difference there; accept it on your own machine and commit the file",
         );
         return Err(Exit::Refused);
     }
@@ -92,7 +92,10 @@ pub(crate) async fn accept(
     }
     let accepted = shape::accept(&compared.golden, &compared.found);
     state::replace(&args.golden, &shape::write(&accepted)).map_err(|error| {
-        terminal.line(&format!("error: cannot write `{}`: {error}", args.golden.display()));
+        terminal.error(
+            ErrorCode::FileUnwritable,
+            format_args!("cannot write `{}`: {error}", args.golden.display()),
+        );
         Exit::Refused
     })?;
     terminal.result(&format!("{}: accepted", args.golden.display()));
@@ -132,7 +135,7 @@ async fn trace(
         (Some(file), _) => recording::read(file, recorded.trace_id, terminal),
         (None, Some(run)) => remote::trace(run, &recorded.connection, environment, terminal).await,
         (None, None) => {
-            terminal.line("error: no trace is named: give a file, or `--run ID`");
+            terminal.error(ErrorCode::Usage, "no trace is named: give a file, or `--run ID`");
             Err(Exit::Refused)
         }
     }

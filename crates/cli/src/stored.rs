@@ -7,7 +7,7 @@ use std::{
 
 use drivers::store::{StoreDialer, StoreProfile, profiles};
 use lang::{Plan, TraceStore};
-use model::{StoreQueries, TraceId, World};
+use model::{ErrorCode, StoreQueries, TraceId, World};
 
 use crate::{
     args::{self, StoreTest},
@@ -31,8 +31,8 @@ pub(crate) async fn check(
 ) -> Result<Exit, Exit> {
     let mut reports = Reports::new(&args.reports, terminal)?;
     if args.seed.is_some() {
-        terminal.line(
-            "error: `--seed` is for a trace of a file: a trace that a store has is judged like a new run, by a seed of its own",
+        terminal.error(ErrorCode::Usage,
+            "`--seed` is for a trace of a file: a trace that a store has is judged like a new run, by a seed of its own",
         );
         return Err(Exit::Refused);
     }
@@ -181,6 +181,6 @@ pub(crate) async fn test(
 }
 
 fn refuse(mistake: &str, terminal: &Terminal) -> Exit {
-    terminal.line(&format!("error: {mistake}"));
+    terminal.error(ErrorCode::StoreInvalid, mistake);
     Exit::Refused
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use lang::{Plan, StoreInputs, TraceStore, Vars};
-use model::StoreConfig;
+use model::{ErrorCode, StoreConfig};
 
 use crate::{beside::Beside, discovery::Item, exit::Exit, terminal::Terminal};
 
@@ -52,7 +52,7 @@ pub(crate) fn apply(
         }
     }
     for mistake in &mistakes {
-        terminal.line(&format!("error: {mistake}"));
+        terminal.error(ErrorCode::StoreInvalid, mistake);
     }
     if mistakes.is_empty() { Ok(()) } else { Err(Exit::Refused) }
 }

@@ -1,13 +1,15 @@
 //! The output streams that people and pipelines read.
 
 use std::{
+    collections::BTreeSet,
+    fmt,
     io::{self, IsTerminal, Write},
     sync::{Arc, Mutex, PoisonError},
 };
 
 use indicatif::MultiProgress;
 use lang::Secrets;
-use model::Faulty;
+use model::{ErrorCode, Faulty};
 use source::{Colour, Diagnostic};
 
 use crate::exit::Exit;
@@ -67,15 +69,52 @@ impl Terminal {
 
     /// Prints why the command cannot continue, and returns its exit.
     pub(crate) fn refuse(&self, error: &impl Faulty) -> Exit {
-        self.line(&format!("error: {error}"));
+        self.error(error.code(), error);
         error.fault().into()
     }
 
-    /// Renders diagnostics of a document.
+    /// Prints why one of several, by its name, cannot continue, and returns its exit.
+    pub(crate) fn refuse_for(&self, name: &str, error: &impl Faulty) -> Exit {
+        self.error(error.code(), format_args!("{name}: {error}"));
+        error.fault().into()
+    }
+
+    /// Prints that the command was typed in a form that it does not have, in the words of clap.
+    pub(crate) fn usage(&self, error: &clap::Error) {
+        let text = format!("{} [{}]", error.to_string().trim_end(), ErrorCode::Usage);
+        self.above(|| write(&mut io::stderr().lock(), &text));
+    }
+
+    /// Prints an error, and its name last.
+    pub(crate) fn error(&self, code: ErrorCode, message: impl fmt::Display) {
+        let message = message.to_string();
+        // Behind a snippet, the name has a line of its own.
+        let gap = if message.contains('\n') { '\n' } else { ' ' };
+        self.line(&format!("error: {message}{gap}[{code}]"));
+    }
+
+    /// Renders diagnostics of documents.
     pub(crate) fn diagnostics(&self, diagnostics: &[Diagnostic]) {
-        if !diagnostics.is_empty() {
-            let drawn = source::draw(diagnostics, self.colour);
-            self.above(|| write(&mut io::stderr().lock(), drawn.trim_end()));
+        self.diagnostics_of(ErrorCode::InvalidDocument, diagnostics);
+    }
+
+    /// Renders diagnostics of files whose errors have this name.
+    pub(crate) fn diagnostics_of(&self, code: ErrorCode, diagnostics: &[Diagnostic]) {
+        if diagnostics.is_empty() {
+            return;
+        }
+        let drawn = source::draw(diagnostics, self.colour);
+        self.above(|| write(&mut io::stderr().lock(), drawn.trim_end()));
+        let errors: Vec<_> = diagnostics.iter().filter(|it| it.is_error()).collect();
+        let files: BTreeSet<_> = errors.iter().map(|it| it.text.name()).collect();
+        let count = match errors.len() {
+            1 => "1 error".to_owned(),
+            many => format!("{many} errors"),
+        };
+        match files.len() {
+            0 => {}
+            1 => self.error(code, format_args!("{count} in `{}`", errors[0].text.name())),
+            many => self.error(code, format_args!("{count} in {many} files")),
         }
     }
 

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use lang::{Document, Secrets, Variable, Vars};
+use model::ErrorCode;
 
 use crate::{args, documents, exit::Exit, terminal::Terminal};
 
@@ -31,14 +32,17 @@ pub(crate) fn read(
         }
         if !has_set {
             let file = file.display();
-            terminal.line(&format!("error: `{file}` has no document of type `VariableSet`"));
+            terminal.error(
+                ErrorCode::DocumentMissing,
+                format_args!("`{file}` has no document of type `VariableSet`"),
+            );
             return Err(Exit::Refused);
         }
     }
     // Clap does not validate this, since its error message would repeat the value.
     if let Some((name, _)) = asked.secrets.iter().find_map(|secret| secret.split_once('=')) {
-        terminal.line(&format!(
-            "error: `--secret` takes a name alone; its value is given by `--set {name}=…`, or by a file of `--vars`"
+        terminal.error(ErrorCode::Usage, format_args!(
+            "`--secret` takes a name alone; its value is given by `--set {name}=…`, or by a file of `--vars`"
         ));
         return Err(Exit::Refused);
     }

@@ -2,7 +2,7 @@
 
 use std::{fs, path::Path, time::Duration};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use bench::parts::{Api, CommandResult, Database, Server, Target, answer, free_port, qualitytrace};
 use reqwest::Method;
 use serde_json::json;
@@ -72,7 +72,9 @@ async fn documents_go_to_a_server_and_come_back() -> Result<()> {
     let there = run(&["apply", &wrong]).await?;
     let here = qualitytrace(Path::new(BINARY), &["run", &wrong]).await?;
     assert_eq!((there.code, here.code), (Some(2), Some(2)), "{}{}", there.err, here.err);
-    assert!(there.err.contains(here.err.trim_end()), "{}\n{}", there.err, here.err);
+    let (drawn, count) = here.err.split_once("error: 1 error in").context("a count of errors")?;
+    assert!(there.err.contains(drawn.trim_end()), "{}\n{}", there.err, here.err);
+    assert!(count.trim_end().ends_with("[invalid-document]"), "{count}");
 
     let stale = run(&["delete", "test-suite", "shop@7"]).await?;
     assert!(stale.code == Some(2) && stale.err.contains("is at version 1"), "{}", stale.err);

@@ -215,8 +215,10 @@ async fn a_slow_database_delays_the_trigger_and_does_not_prevent_it() -> Result<
     // half of the lease is left.
     let renewals = "do $$ begin perform from open_runs for update; perform pg_sleep(7.5); end $$";
     let (locked, released) = tokio::join!(database.execute(renewals), async {
+        // More than half of the lease.
         sleep(Duration::from_secs(6)).await;
         gate.release();
+        // That nothing is sent takes time.
         sleep(Duration::from_secs(1)).await;
         target.requests()
     });

@@ -4,7 +4,7 @@
 
 use std::fmt;
 
-use model::{DocumentKind, Fault, Faulty, Project, RunId, TestId};
+use model::{DocumentKind, ErrorCode, Fault, Faulty, Project, RunId, TestId};
 use sqlx::{Error, migrate::MigrateError};
 use thiserror::Error;
 
@@ -245,6 +245,24 @@ impl Faulty for DbError {
             | Self::Corrupt { .. }
             | Self::Refused { .. }
             | Self::LostSecretKey { .. } => Fault::Internal,
+        }
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Unreachable { .. } | Self::TimedOut { .. } => ErrorCode::DatabaseUnreachable,
+            Self::Denied { .. } => ErrorCode::DatabaseDenied,
+            Self::NoDatabase { .. } => ErrorCode::DatabaseMissing,
+            Self::OtherVersion { .. } | Self::TooOld { .. } => ErrorCode::DatabaseVersion,
+            Self::UnknownParam { .. } | Self::Param { .. } | Self::NoConnections => {
+                ErrorCode::ConfigurationInvalid
+            }
+            Self::NoSecretKey { .. } => ErrorCode::SecretKeyMissing,
+            Self::LostSecretKey { .. } => ErrorCode::SecretKeyLost,
+            Self::Changed { .. } => ErrorCode::VersionChanged,
+            Self::OtherRequest { .. } => ErrorCode::KeyUsed,
+            Self::TraceTooLarge { .. } | Self::ColumnsTooLarge { .. } => ErrorCode::TooLarge,
+            _ => ErrorCode::of(self.fault()),
         }
     }
 }

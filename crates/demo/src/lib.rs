@@ -24,7 +24,7 @@ use std::{
     net::{IpAddr, Ipv4Addr, SocketAddr},
 };
 
-use model::{Faulty, World};
+use model::{ErrorCode, Faulty, World};
 use telemetry::config::Environment;
 use tokio::task::JoinSet;
 
@@ -177,6 +177,13 @@ impl Faulty for StartError {
             Self::Listen(..) | Self::Process { .. } | Self::Told(_) | Self::Telemetry(_) => {
                 model::Fault::Invalid
             }
+        }
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Taken(_) | Self::Listen(..) => ErrorCode::PortInUse,
+            Self::Process { .. } | Self::Told(_) | Self::Telemetry(_) => ErrorCode::Internal,
         }
     }
 }

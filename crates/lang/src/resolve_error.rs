@@ -1,6 +1,6 @@
 //! Why a plan cannot be resolved.
 
-use model::{Fault, Faulty, Place};
+use model::{ErrorCode, Fault, Faulty, Place};
 use thiserror::Error;
 
 /// Why a plan cannot be resolved.
@@ -95,6 +95,14 @@ pub enum ResolveError {
 impl Faulty for ResolveError {
     fn fault(&self) -> Fault {
         Fault::Invalid
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Missing { .. } => ErrorCode::VariableMissing,
+            Self::Unread { .. } | Self::File { .. } => ErrorCode::FileUnreadable,
+            _ => ErrorCode::TriggerInvalid,
+        }
     }
 }
 

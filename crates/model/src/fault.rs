@@ -1,9 +1,12 @@
 //! Faults: how a caller can react to an error.
 //!
 //! An error type states what happened. Its [`Fault`] states the possible reaction, so that each edge maps it once: HTTP to a
-//! status, the CLI to an exit code. Deliberately absent: a list of everything that can go wrong.
+//! status, the CLI to an exit code. Its name is an
+//! [`ErrorCode`].
 
 use std::error;
+
+use crate::ErrorCode;
 
 /// How a caller can react to an error.
 ///
@@ -30,6 +33,11 @@ pub enum Fault {
 pub trait Faulty: error::Error {
     /// Returns how a caller can react to this error.
     fn fault(&self) -> Fault;
+
+    /// Returns its name.
+    fn code(&self) -> ErrorCode {
+        ErrorCode::of(self.fault())
+    }
 }
 
 impl Fault {

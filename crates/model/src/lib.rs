@@ -6,6 +6,7 @@
 mod analysis;
 mod answer;
 mod diagnosis;
+mod error_code;
 mod fault;
 mod id;
 mod judgement;
@@ -29,6 +30,7 @@ mod world;
 pub use analysis::{Analysis, Finding, Level, PluginAnalysis, RuleAnalysis};
 pub use answer::{Answer, Body, Exit, NoAnswer, NoAnswerKind, Reply, Response, TriggerStatus};
 pub use diagnosis::{Cause, Diagnosis};
+pub use error_code::{ErrorCode, ErrorPage};
 pub use fault::{Fault, Faulty};
 pub use id::{InvalidId, Project, RunId, SpanId, TestId, TokenId, TraceId};
 pub use judgement::{

@@ -16,6 +16,12 @@ impl Timestamp {
         Self(nanos)
     }
 
+    /// Returns the time of an HTTP header such as `Date`; none for another form.
+    pub fn of_http_date(text: &str) -> Option<Self> {
+        let moment = jiff::fmt::rfc2822::parse(text).ok()?.timestamp();
+        u64::try_from(moment.as_nanosecond()).ok().map(Self)
+    }
+
     /// Returns the nanoseconds since the epoch.
     pub const fn as_nanos(self) -> u64 {
         self.0
@@ -83,5 +89,12 @@ mod tests {
             assert_eq!(read.as_nanos(), nanos, "{written}");
         }
         assert_eq!(Timestamp(1).to_string(), "1970-01-01T00:00:00.000000001Z");
+    }
+
+    #[test]
+    fn the_date_of_a_response_is_read() {
+        let read = Timestamp::of_http_date("Sun, 06 Nov 1994 08:49:37 GMT").map(Timestamp::as_secs);
+        assert_eq!(read, Some(784_111_777));
+        assert_eq!(Timestamp::of_http_date("yesterday"), None);
     }
 }

@@ -28,6 +28,7 @@ use std::{future::Future, sync::Arc, time::Duration};
 
 use drivers::{Arrivals, arrivals::QueriedSource};
 use lang::{Files, Plan, ResolveError, ResolvedPlan, Secrets, Seed, Vars};
+use model::ErrorCode;
 use model::{
     Answer, Attempt, Fault, Faulty, Judgement, LearnedProfile, LearnedTest, NoAnswer, NoAnswerKind,
     Outcome, Progress, Request, RunId, Settlement, SpanId, Step, StepTime, Timestamp, Trace, What,
@@ -117,6 +118,14 @@ impl Faulty for RunError {
             Self::Resolve(error) => error.fault(),
             Self::Lost(error) => error.fault(),
             Self::Full(error) => error.fault(),
+        }
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Resolve(error) => error.code(),
+            Self::Lost(error) => error.code(),
+            Self::Full(error) => error.code(),
         }
     }
 }

@@ -4,7 +4,7 @@ use std::{io, net::SocketAddr, time::Duration};
 
 use db::DbError;
 use drivers::receiver;
-use model::{Fault, Faulty};
+use model::{ErrorCode, Fault, Faulty};
 use thiserror::Error;
 
 use crate::{
@@ -88,6 +88,22 @@ impl Faulty for StartError {
             Self::Telemetry(error) => error.fault(),
             Self::Provision(error) => error.fault(),
             Self::Work(_) => Fault::Internal,
+        }
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::NotLoopback(_) => ErrorCode::AccessOff,
+            Self::SplitWithoutBus | Self::SpansExpire { .. } => ErrorCode::NatsRequired,
+            Self::Demo(_) => ErrorCode::ConfigurationInvalid,
+            Self::Listen { .. } => ErrorCode::PortInUse,
+            Self::Tls(_) => ErrorCode::CertificateInvalid,
+            Self::Db(error) => error.code(),
+            Self::Ingest(error) => error.code(),
+            Self::Receiver(error) => error.code(),
+            Self::Telemetry(error) => error.code(),
+            Self::Provision(error) => error.code(),
+            Self::Work(_) => ErrorCode::Internal,
         }
     }
 }

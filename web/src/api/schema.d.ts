@@ -942,7 +942,7 @@ export interface paths {
 export type webhooks = Record<string, never>;
 export interface components {
     schemas: {
-        /** @description What the analyzer says of the trace. */
+        /** @description What the analyzer found in the trace. */
         Analysis: {
             minimumScore: number;
             plugins: components["schemas"]["PluginAnalysis"][];
@@ -1440,7 +1440,7 @@ export interface components {
             answer: null | components["schemas"]["Answer"];
             /** @description Why telemetry is missing, the likeliest cause first. */
             diagnoses: components["schemas"]["Diagnosis"][];
-            /** @description The verdicts of earlier tries, where it was asked to be tried again. */
+            /** @description The verdicts of earlier tries, where it was tried again. */
             earlier?: components["schemas"]["Verdict"][];
             judgement: components["schemas"]["RunJudgement"];
             overtaken: null | components["schemas"]["Overtaken"];
@@ -1672,13 +1672,14 @@ export interface components {
              */
             status: number;
             title: string;
+            /** @description Where the error is explained: a path of this server. */
             type: string;
         };
         /**
          * @description Why a request failed, in one word for programs.
          * @enum {string}
          */
-        ProblemCode: "invalid-request" | "invalid-document" | "too-large" | "request-timeout" | "method-not-allowed" | "not-acceptable" | "not-found" | "conflict" | "version-changed" | "key-used" | "run-active" | "unauthenticated" | "forbidden" | "cross-origin" | "rate-limited" | "overloaded" | "telemetry-blocked" | "not-ready" | "unavailable" | "internal";
+        ProblemCode: "invalid-request" | "invalid-document" | "too-large" | "request-timeout" | "method-not-allowed" | "not-acceptable" | "not-found" | "conflict" | "version-changed" | "key-used" | "run-active" | "unauthenticated" | "forbidden" | "cross-origin" | "rate-limited" | "overloaded" | "telemetry-blocked" | "not-ready" | "unavailable" | "secret-key-missing" | "secret-key-lost" | "internal";
         /** @description How long a process had to be quiet. */
         ProcessQuiet: {
             arrivals?: components["schemas"]["Arrivals"];
@@ -2195,7 +2196,7 @@ export interface components {
         UnansweredPeer: {
             /** @description Calls without another side. */
             calls: number;
-            /** @description Whether the test says that it sends none (`settle.absent`). */
+            /** @description Whether the test states that it sends none (`settle.absent`). */
             declared?: boolean;
             /** @description The peer, as the calls name it; empty where they do not. */
             peer: string;

@@ -31,6 +31,9 @@ pub(crate) struct ServerAddress {
     /// A file with the authorities that an https:// server is trusted by, in PEM form [default: those of this machine]
     #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CA")]
     pub(crate) ca: Option<PathBuf>,
+    /// Send the token to another machine without TLS too, where the network between is trusted
+    #[arg(id = "plain-http", long, env = "QUALITYTRACE_PLAIN_HTTP")]
+    pub(crate) plain_http: bool,
 }
 
 impl ServerAddress {

@@ -53,7 +53,7 @@ const GROUPS: &[(&str, &[HelpLine])] = &[
         "Operate",
         &[
             (&["serve"], "run the server"),
-            (&["status"], "is a server ready, how are its exporters"),
+            (&["status", "doctor"], "is it ready; what keeps tests from working"),
             (&["config", "telemetry", "store"], "try out a configuration or a trace store"),
             (&["token", "session", "audit"], "who has access, and who changed what"),
             (&["schema", "completion", "man", "version"], "for editors and shells"),

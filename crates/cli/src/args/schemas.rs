@@ -52,7 +52,17 @@ fn own() -> Vec<(&'static str, Value)> {
     let key = object(&json!({
         "key": text(), "value": {"type": ["string", "null"], "description": "Null for none."}, "from": text(),
     }));
+    let mut finding = object(&json!({
+        "check": text(), "state": {"enum": ["error", "warning", "ok"]}, "found": text(),
+    }));
+    for (name, about) in [
+        ("advice", "What to do; none where nothing is to be done."),
+        ("code", "The name of the error that a command would end with."),
+    ] {
+        finding["properties"][name] = json!({"type": "string", "description": about});
+    }
     vec![
+        ("doctor", json!({"type": "array", "items": finding})),
         ("project show", json!({"type": "array", "items": key})),
         ("context list", json!({"type": "array", "items": context})),
         ("status", status),

@@ -60,6 +60,19 @@ pub(crate) struct WhoamiArgs {
     pub(crate) connection: Connection,
 }
 
+/// Look for what keeps tests from working: on this machine, or with --server or --context between it and a server
+///
+/// Prints what is wrong first, each with what to do. Changes nothing, and shows no secret. Exit code 1 if something is wrong, else 0.
+///
+/// Example: qualitytrace doctor --context staging
+#[derive(Debug, clap::Args)]
+pub(crate) struct DoctorArgs {
+    #[command(flatten)]
+    pub(crate) output: FormatArgs,
+    #[command(flatten)]
+    pub(crate) connection: Connection,
+}
+
 /// The contexts that `login` stored: servers, tokens and projects
 #[derive(Debug, clap::Subcommand)]
 pub(crate) enum ContextCommand {

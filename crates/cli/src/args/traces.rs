@@ -26,7 +26,7 @@ Example:
   qualitytrace shape diff golden/checkout.shape traces/checkout-*.pb";
 
 const ACCEPT: &str = "\
-Refused where the variable CI is set: there nobody has read the difference.
+Refused where the variable CI is set: there no person has read the difference.
 
 Example:
   qualitytrace shape accept golden/checkout.shape traces/checkout-*.pb && git diff";

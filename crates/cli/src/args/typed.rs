@@ -13,7 +13,7 @@ fn local_run(matches: &ArgMatches) -> Option<String> {
     if names_server(run) {
         return None;
     }
-    let flag = typed(run, &["token", "ca", "project"])?;
+    let flag = typed(run, &["token", "ca", "plain-http", "project"])?;
     Some(format!(
         "`--{flag}` is for a run on a server: name the server by `--server` or `--context`, or leave it out"
     ))
@@ -23,7 +23,7 @@ fn local_run(matches: &ArgMatches) -> Option<String> {
 fn token_of_database(matches: &ArgMatches) -> Option<String> {
     let create = matches.subcommand_matches("token")?.subcommand_matches("create")?;
     if is_given(create, "config") {
-        let flag = typed(create, &["server", "context", "token", "ca"])?;
+        let flag = typed(create, &["server", "context", "token", "ca", "plain-http"])?;
         return Some(format!(
             "`--config` names the database that gets the token, and `--{flag}` a server: leave one out"
         ));
@@ -31,7 +31,7 @@ fn token_of_database(matches: &ArgMatches) -> Option<String> {
     if names_server(create) {
         return None;
     }
-    let flag = typed(create, &["token", "ca"])?;
+    let flag = typed(create, &["token", "ca", "plain-http"])?;
     Some(format!(
         "`--{flag}` is for a token that a server creates: name the server by `--server` or `--context`, or leave it out"
     ))

@@ -6,7 +6,7 @@
 
 mod options;
 
-use model::{Fault, Faulty};
+use model::{ErrorCode, Fault, Faulty};
 use thiserror::Error;
 
 use options::{PASSED_OVER, PASSED_OVER_WITH_VALUE, REFUSED, has_value};
@@ -59,6 +59,13 @@ pub(crate) enum CurlError {
 impl Faulty for CurlError {
     fn fault(&self) -> Fault {
         Fault::Invalid
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::File { .. } => ErrorCode::FileUnreadable,
+            _ => ErrorCode::CurlUnsupported,
+        }
     }
 }
 

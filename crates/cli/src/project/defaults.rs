@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use clap::{ArgMatches, Command};
+use model::ErrorCode;
 use server::config::Environment;
 
 use super::{FILE, ProjectFile, ProjectValue, keys::Destination, trust};
@@ -51,8 +52,8 @@ fn without_effect(path: &[&str], matches: &ArgMatches, terminal: &Terminal) -> R
     let shows_profile = path == ["project", "show"];
     let flags = if shows_profile { &["trust"][..] } else { &["profile", "trust"] };
     let Some(flag) = typed(matches, flags) else { return Ok(()) };
-    terminal.line(&format!(
-        "error: `--{flag}` has no effect on `qualitytrace {}`, which takes nothing from `{FILE}`: leave it out",
+    terminal.error(ErrorCode::Usage, format_args!(
+        "`--{flag}` has no effect on `qualitytrace {}`, which takes nothing from `{FILE}`: leave it out",
         path.join(" ")
     ));
     Err(Exit::Refused)
@@ -80,7 +81,7 @@ fn destination(
     let is_of_file = has("run") && !is_given("run");
     match path {
         _ if is_given("server") || is_given("context") => Destination::Named,
-        ["run"] => Destination::Here,
+        ["run"] | ["doctor"] => Destination::Here,
         _ if is_of_file => Destination::Here,
         _ => Destination::Default,
     }

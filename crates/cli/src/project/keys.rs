@@ -312,6 +312,7 @@ fn property(key: &ProjectKey) -> Value {
             json!({"type": "string"})
         }
     };
-    property["description"] = key.about.into();
+    let trust = if key.is_trusted_only { " Used once the file is trusted." } else { "" };
+    property["description"] = format!("{}{trust}", key.about).into();
     property
 }

@@ -5,7 +5,7 @@ use std::{fs, path::Path};
 use clap::CommandFactory;
 use source::{Colour, Text};
 
-use super::{FILE, KEYS, ProjectValue, keys::Destination, locate, read};
+use super::{FILE, KEYS, ProjectReading, ProjectValue, keys::Destination, locate, read};
 
 const COMPLETE: &str = r#"
 tests = ["tests", "more/a.yaml"]
@@ -40,7 +40,7 @@ const DESTINATIONS: [Destination; 3] =
 
 fn values(text: &str, profile: Option<&str>) -> Result<Vec<ProjectValue>, String> {
     let text = Text::new(FILE, text);
-    let (values, diagnostics) = read(&text, Path::new(".."), profile);
+    let ProjectReading { values, diagnostics, .. } = read(&text, Path::new(".."), profile);
     match source::draw(&diagnostics, Colour::Never) {
         drawn if drawn.is_empty() => Ok(values),
         drawn => Err(drawn),

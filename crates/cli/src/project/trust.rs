@@ -10,6 +10,7 @@ use std::{
     path::PathBuf,
 };
 
+use model::ErrorCode;
 use server::config::Environment;
 
 use super::{ProjectFile, ProjectValue};
@@ -37,8 +38,9 @@ pub(super) fn check(
     }
     let folder = file.folder.display().to_string();
     let path = contexts::configuration_file(environment, TRUSTED);
+    let agreed = path.as_ref().map(read).transpose();
     let mut agreed =
-        path.as_ref().map(read).transpose().map_err(|reason| refused(terminal, &reason))?;
+        agreed.map_err(|reason| refused(terminal, ErrorCode::FileUnreadable, &reason))?;
     let known = agreed.as_ref().and_then(|all| all.get(&folder));
     if known.is_some_and(|lines| needed.iter().all(|line| lines.contains(line))) {
         return Ok(());
@@ -48,6 +50,7 @@ pub(super) fn check(
     if !is_watched(environment) {
         return Err(refused(
             terminal,
+            ErrorCode::TrustRequired,
             "nothing of it was used: `--trust` or QUALITYTRACE_TRUST=1 states that you trust it",
         ));
     }
@@ -55,7 +58,8 @@ pub(super) fn check(
     let mut answer = String::new();
     let read = io::stdin().lock().take(ANSWER_MAX).read_line(&mut answer);
     if read.is_err() || !matches!(answer.trim(), "y" | "Y" | "yes") {
-        return Err(refused(terminal, "it is not trusted, and nothing of it was used"));
+        let reason = "it is not trusted, and nothing of it was used";
+        return Err(refused(terminal, ErrorCode::TrustRequired, reason));
     }
     if let (Some(path), Some(agreed)) = (&path, &mut agreed) {
         let lines = agreed.entry(folder).or_default();
@@ -66,7 +70,8 @@ pub(super) fn check(
         let text = serde_json::to_vec_pretty(agreed).unwrap_or_default();
         let written = contexts::write(path, &text);
         written.map_err(|error| {
-            refused(terminal, &format!("cannot write `{}`: {error}", path.display()))
+            let reason = format!("cannot write `{}`: {error}", path.display());
+            refused(terminal, ErrorCode::FileUnwritable, &reason)
         })?;
     }
     Ok(())
@@ -93,7 +98,7 @@ fn is_watched(environment: &Environment) -> bool {
     !is_ci && io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-fn refused(terminal: &Terminal, reason: &str) -> Exit {
-    terminal.line(&format!("error: {reason}"));
+fn refused(terminal: &Terminal, code: ErrorCode, reason: &str) -> Exit {
+    terminal.error(code, reason);
     Exit::Refused
 }

@@ -7,6 +7,7 @@ use std::{
 };
 
 use http::Method;
+use model::ErrorCode;
 use serde_json::{Map, Value};
 use server::config::Environment;
 
@@ -29,7 +30,7 @@ pub(crate) async fn api(
     print(&answer.body, terminal);
     let status = answer.status.as_u16();
     if status >= 400 {
-        terminal.line(&format!("error: the server answered {status}"));
+        terminal.error(answer.code(), format_args!("the server answered {status}"));
     }
     Ok(match status {
         0..=399 => Exit::Passed,
@@ -52,7 +53,10 @@ fn request(server: &Server, args: &args::ApiArgs, terminal: &Terminal) -> Result
     let has_fields = !is_query && !args.field.is_empty();
     let body = match &args.input {
         Some(_) if has_fields => {
-            terminal.line("error: `--input` and `--field` are both the body: leave one out");
+            terminal.error(
+                ErrorCode::Usage,
+                "`--input` and `--field` are both the body: leave one out",
+            );
             return Err(Exit::Refused);
         }
         Some(file) => read(file, terminal)?,
@@ -78,12 +82,18 @@ fn read(file: &Path, terminal: &Terminal) -> Result<String, Exit> {
     };
     match read {
         Ok(read) if read as u64 == most => {
-            terminal.line(&format!("error: `{}` has {most} bytes or more", file.display()));
+            terminal.error(
+                ErrorCode::FileUnreadable,
+                format_args!("`{}` has {most} bytes or more", file.display()),
+            );
             Err(Exit::Refused)
         }
         Ok(_) => Ok(text),
         Err(error) => {
-            terminal.line(&format!("error: cannot read `{}`: {error}", file.display()));
+            terminal.error(
+                ErrorCode::FileUnreadable,
+                format_args!("cannot read `{}`: {error}", file.display()),
+            );
             Err(Exit::Refused)
         }
     }

@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
-use http::{Method, StatusCode};
-use model::{DocumentKind, Outcome, RunId, Secret, TestId};
+use http::{Method, StatusCode, header::DATE};
+use model::{DocumentKind, ErrorCode, Outcome, RunId, Secret, TestId, Timestamp};
 use serde::{Deserialize, de::DeserializeOwned};
 use server::config::Environment;
 use source::Text;
 use tokio::time::timeout;
+use url::{Host, Url};
 
 use crate::{
     args::Connection,
@@ -88,11 +89,15 @@ pub(crate) struct Me {
 #[derive(Debug, Deserialize)]
 pub(super) struct Problem {
     detail: String,
+    #[serde(default)]
+    code: String,
 }
 
 /// A response with its body.
 pub(super) struct WholeResponse {
     pub(super) status: StatusCode,
+    /// When the server responded, by its clock.
+    pub(super) date: Option<Timestamp>,
     pub(super) body: Vec<u8>,
 }
 
@@ -123,6 +128,9 @@ pub(super) struct Server {
 impl Server {
     pub(super) fn new(access: &ServerAccess) -> Result<Self, ClientError> {
         let http = Http::new(&access.url, access.ca.as_deref())?;
+        if access.token.is_some() && !access.is_plain && is_readable(&access.url) {
+            return Err(ClientError::PlainToken { url: access.url.clone() });
+        }
         let url = access.url.trim_end_matches('/').to_owned();
         let (token, project) = (access.token.clone(), access.project.clone());
         Ok(Self { url, token, project, http })
@@ -193,6 +201,8 @@ impl Server {
         let unreachable = |reason| self.unreachable(reason);
         let mut answer = self.http.send(request).await.map_err(unreachable)?;
         let status = answer.status;
+        let date = answer.headers.get(DATE).and_then(|value| value.to_str().ok());
+        let date = date.and_then(Timestamp::of_http_date);
         let mut body = Vec::new();
         while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
             body.extend_from_slice(&chunk);
@@ -200,17 +210,69 @@ impl Server {
                 return Err(ClientError::TooLarge { url: self.url.clone() });
             }
         }
-        Ok(WholeResponse { status, body })
+        Ok(WholeResponse { status, date, body })
     }
 
     pub(super) async fn answered(&self, request: Request) -> Result<Vec<u8>, ClientError> {
-        let WholeResponse { status, body } = self.received(request).await?;
+        let WholeResponse { status, body, .. } = self.received(request).await?;
         if status.is_success() {
             return Ok(body);
         }
-        let detail = serde_json::from_slice::<Problem>(&body)
-            .map_or_else(|_| format!("HTTP {status}"), |problem| problem.detail);
-        let status = status.as_u16();
-        Err(ClientError::Refused { url: self.url.clone(), status, detail })
+        let problem = serde_json::from_slice::<Problem>(&body)
+            .unwrap_or_else(|_| Problem { detail: format!("HTTP {status}"), code: String::new() });
+        let code = problem_code(&problem.code, status);
+        let (url, status) = (self.url.clone(), status.as_u16());
+        Err(ClientError::Refused { url, status, code, detail: problem.detail })
+    }
+}
+
+/// Whether others can read what is sent there: it goes to another machine without TLS.
+fn is_readable(url: &str) -> bool {
+    let Ok(url) = Url::parse(url) else { return true };
+    let is_here = match url.host() {
+        Some(Host::Domain(name)) => name == "localhost",
+        Some(Host::Ipv4(address)) => address.is_loopback(),
+        Some(Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    url.scheme() == "http" && !is_here
+}
+
+impl WholeResponse {
+    /// Returns the name of the error that it is.
+    pub(super) fn code(&self) -> ErrorCode {
+        let problem = serde_json::from_slice::<Problem>(&self.body).ok();
+        problem_code(&problem.map(|it| it.code).unwrap_or_default(), self.status)
+    }
+}
+
+/// Returns the code of a problem; by its status where this version does not know the code.
+fn problem_code(name: &str, status: StatusCode) -> ErrorCode {
+    ErrorCode::parse(name).unwrap_or(match status.as_u16() {
+        401 => ErrorCode::Unauthenticated,
+        403 => ErrorCode::Forbidden,
+        404 => ErrorCode::NotFound,
+        429 => ErrorCode::Overloaded,
+        400..=499 => ErrorCode::InvalidRequest,
+        _ => ErrorCode::Unavailable,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_readable;
+
+    #[test]
+    fn a_token_is_readable_on_its_way_to_another_machine_without_tls() {
+        let readable = [
+            "http://quality.test",
+            "HTTP://10.0.0.1:80/a",
+            "http://localhost.evil",
+            "http://[::2]",
+        ];
+        let unreadable =
+            ["https://quality.test", "http://127.0.0.9:1", "http://localhost/a", "http://[::1]:1"];
+        assert!(readable.into_iter().all(is_readable));
+        assert!(!unreadable.into_iter().any(is_readable));
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use model::{Fault, Faulty, RunId};
+use model::{ErrorCode, Fault, Faulty, RunId};
 use thiserror::Error;
 
 /// The upper bound for a response, in bytes.
@@ -15,10 +15,15 @@ pub(super) const RUN_MAX: Duration = Duration::from_secs(15 * 60);
 pub(crate) enum ClientError {
     #[error("the authorities in `{path}` cannot be trusted: {reason}")]
     Ca { path: String, reason: String },
+    #[error(
+        "the token was not sent to `{url}`: others can read it on its way without TLS; use https://, or give `--plain-http` where the \
+         network between is trusted"
+    )]
+    PlainToken { url: String },
     #[error("the server at `{url}` cannot be reached: {reason}")]
     Unreachable { url: String, reason: String },
     #[error("the server at `{url}` refused: {}", refusal(.detail))]
-    Refused { url: String, status: u16, detail: String },
+    Refused { url: String, status: u16, code: ErrorCode, detail: String },
     #[error("the server at `{url}` answered what this version does not understand: {reason}")]
     Foreign { url: String, reason: String },
     #[error("the server at `{url}` answered more than {ANSWER_BYTES_MAX} bytes")]
@@ -33,9 +38,20 @@ impl Faulty for ClientError {
             Self::Unreachable { .. } | Self::TooLong { .. } => Fault::Upstream,
             Self::Refused { status: 408 | 429, .. } => Fault::Overloaded,
             Self::Refused { status: 400..=499, .. } => Fault::Invalid,
-            Self::TooLarge { .. } => Fault::Invalid,
+            Self::TooLarge { .. } | Self::PlainToken { .. } => Fault::Invalid,
             Self::Refused { .. } => Fault::Upstream,
             Self::Foreign { .. } | Self::Ca { .. } => Fault::Invalid,
+        }
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Ca { .. } => ErrorCode::AuthorityInvalid,
+            Self::PlainToken { .. } => ErrorCode::PlainToken,
+            Self::Unreachable { .. } => ErrorCode::ServerUnreachable,
+            Self::Refused { code, .. } => *code,
+            Self::Foreign { .. } | Self::TooLarge { .. } => ErrorCode::ResponseUnknown,
+            Self::TooLong { .. } => ErrorCode::RunActive,
         }
     }
 }

@@ -6,7 +6,7 @@ use std::{
 };
 
 use http::Method;
-use model::{DocumentKind, TestId};
+use model::{DocumentKind, ErrorCode, TestId};
 
 use super::{client::Server, documents::DocumentSummary};
 use crate::{args, exit::Exit, terminal::Terminal};
@@ -18,14 +18,16 @@ pub(super) fn check(
     terminal: &Terminal,
 ) -> Result<(), Exit> {
     if files.is_empty() {
-        terminal
-            .line("error: the paths hold no files: `--prune` would delete all that came from them");
+        terminal.error(
+            ErrorCode::PruneUnsafe,
+            "the paths hold no files: `--prune` would delete all that came from them",
+        );
         return Err(Exit::Refused);
     }
     // Documents that no file brought have names without a folder.
     if let Some(path) = args.paths.iter().find(|path| plain(path).as_os_str().is_empty()) {
-        terminal.line(&format!(
-            "error: `--prune` needs a folder with a name, not `{}`: documents of the project that came from elsewhere would be deleted",
+        terminal.error(ErrorCode::PruneUnsafe, format_args!(
+            "`--prune` needs a folder with a name, not `{}`: documents of the project that came from elsewhere would be deleted",
             path.display()
         ));
         return Err(Exit::Refused);

@@ -11,7 +11,7 @@ use std::{
 };
 
 use http::Method;
-use model::{Outcome, RunId, TestId, Trace};
+use model::{ErrorCode, Outcome, RunId, TestId, Trace};
 use server::config::Environment;
 use tokio::{
     sync::mpsc,
@@ -100,7 +100,10 @@ async fn run_all(
     reports: &mut Reports<'_>,
 ) -> Result<Exit, Exit> {
     let mut signals = Signals::listen().map_err(|error| {
-        terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
+        terminal.error(
+            ErrorCode::Internal,
+            format_args!("signal handlers cannot be installed: {error}"),
+        );
         Exit::Inconclusive
     })?;
     let server = connect(&args.connection, environment, terminal)?;
@@ -208,7 +211,7 @@ impl RemoteRound<'_, '_> {
                 Some(told) = outcomes.recv() => self.tell(told),
                 Some(ended) = running.join_next() => {
                     if let Err(broken) = ended {
-                        self.ground.terminal.line(&format!("error: a run broke off here: {broken}"));
+                        self.ground.terminal.error(ErrorCode::Internal, format_args!("a run broke off here: {broken}"));
                         self.exits.push(Exit::Inconclusive);
                     }
                 }
@@ -244,14 +247,15 @@ impl RemoteRound<'_, '_> {
             // The reported outcome of a step stays.
             Ok(_) if !is_new => {}
             Err(error) if !is_new => {
-                self.ground.terminal.line(&format!("error: {}: {error}", self.ground.names[place]));
-                self.exits.push(model::Faulty::fault(&error).into());
+                self.exits.push(self.ground.terminal.refuse_for(&self.ground.names[place], &error));
             }
             Ok(RemoteOutcome { outcome, trace }) => {
                 self.exits.push(outcome.verdict.into());
                 let trace = trace.unwrap_or_else(|why| {
                     let name = &self.ground.names[place];
-                    self.ground.terminal.line(&format!("error: no trace of {name}: {why}"));
+                    self.ground
+                        .terminal
+                        .error(ErrorCode::TraceInvalid, format_args!("no trace of {name}: {why}"));
                     self.exits.push(Exit::Refused);
                     None
                 });
@@ -259,9 +263,8 @@ impl RemoteRound<'_, '_> {
             }
             Err(error) => {
                 let name = &self.ground.names[place];
-                self.ground.terminal.line(&format!("error: {name}: {error}"));
+                self.exits.push(self.ground.terminal.refuse_for(name, &error));
                 self.reports.refuse_at(place, name, error.to_string());
-                self.exits.push(model::Faulty::fault(&error).into());
             }
         }
     }
@@ -281,14 +284,17 @@ impl RemoteRound<'_, '_> {
         let stopping = async {
             while let Some(asked) = asked.join_next().await {
                 if let Ok(Err(error)) = asked {
-                    terminal.line(&format!("error: a run may go on at the server: {error}"));
+                    terminal.error(
+                        ErrorCode::RunActive,
+                        format_args!("a run may go on at the server: {error}"),
+                    );
                 }
             }
         };
         tokio::select! {
             stopped = timeout(STOP_MAX, stopping) => {
                 if stopped.is_err() {
-                    terminal.line("error: runs may go on at the server, which did not answer in time");
+                    terminal.error(ErrorCode::RunActive, "runs may go on at the server, which did not answer in time");
                 }
             }
             _ = signals.end() => {}

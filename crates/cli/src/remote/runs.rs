@@ -1,7 +1,7 @@
 //! `runs`: the runs on a server.
 
 use http::Method;
-use model::{Outcome, RunId, TestId, Verdict, World};
+use model::{ErrorCode, Outcome, RunId, TestId, Verdict, World};
 use serde::Deserialize;
 use serde_json::Value;
 use server::config::Environment;
@@ -199,9 +199,10 @@ async fn report(
     let mut reports = Reports::new(&args.reports, terminal)?;
     let refuse = |error: ClientError| terminal.refuse(&error);
     let open = |run: RunId| {
-        terminal.line(&format!(
-            "error: `{run}` has not ended, so there is no report yet: report it when it has"
-        ));
+        terminal.error(
+            ErrorCode::RunActive,
+            format_args!("`{run}` has not ended, so there is no report yet: report it when it has"),
+        );
         Exit::Refused
     };
     let steps = match server.run(args.run).await {
@@ -242,7 +243,10 @@ async fn report(
 
 async fn trace(server: &Server, args: &args::RunTrace, terminal: &Terminal) -> Result<Exit, Exit> {
     if args.output.is_none() && terminal.is_shown() {
-        terminal.line("error: a trace is no text: give it a file, `-o trace.pb`, or pipe it");
+        terminal.error(
+            ErrorCode::BinaryOutput,
+            "a trace is no text: give it a file, `-o trace.pb`, or pipe it",
+        );
         return Err(Exit::Refused);
     }
     let path = format!("/api/v1/runs/{}/trace", args.run);
@@ -343,7 +347,7 @@ impl Server {
             false => Ok(None),
         };
         let trace = trace.map_err(|why| {
-            terminal.line(&format!("error: no trace of {test}: {why}"));
+            terminal.error(ErrorCode::TraceInvalid, format_args!("no trace of {test}: {why}"));
             Exit::Refused
         })?;
         reports.add(outcome, trace.as_ref());

@@ -1,13 +1,18 @@
 //! `status`: what a server is, whether it is ready, and how its exporters are doing.
 
 use http::{Method, StatusCode};
+use model::Timestamp;
 use serde::Deserialize;
 use serde_json::json;
 use server::config::Environment;
 
-use super::client::{Server, connect};
+use super::{
+    client::{Me, Server, connect},
+    error::ClientError,
+};
 use crate::{
     args::{self, OutputFormat},
+    contexts::ServerAccess,
     exit::Exit,
     listing,
     terminal::Terminal,
@@ -83,6 +88,41 @@ pub(crate) async fn status(
     Ok(if is_ready { Exit::Passed } else { Exit::Failed })
 }
 
-async fn facts(server: &Server) -> Result<ServerFacts, super::error::ClientError> {
+async fn facts(server: &Server) -> Result<ServerFacts, ClientError> {
     server.send(server.request(Method::GET, "/api/v1/server")).await
+}
+
+/// What `doctor` sees of a server.
+pub(crate) struct ServerLook {
+    /// Why it is not ready.
+    pub(crate) unready: Option<String>,
+    pub(crate) version: Option<String>,
+    /// `on` or `off`.
+    pub(crate) access: Option<String>,
+    /// The caller; none where access is off, or the server is not ready.
+    pub(crate) me: Option<Result<Me, ClientError>>,
+    /// The exporters by their names and states.
+    pub(crate) exporters: Vec<(String, String)>,
+    /// When it responded, by its clock.
+    pub(crate) date: Option<Timestamp>,
+}
+
+/// Looks at a server; an error if it does not respond.
+pub(crate) async fn look(access: &ServerAccess) -> Result<ServerLook, ClientError> {
+    let server = Server::new(access)?;
+    let answer = server.whole(server.request(Method::GET, "/readyz")).await?;
+    let readiness: Readiness =
+        serde_json::from_slice(&answer.body).map_err(|error| server.foreign(&error))?;
+    let exporters = readiness.telemetry.into_iter().map(|it| (it.name, it.state)).collect();
+    let unready = (answer.status != StatusCode::OK).then(|| readiness.detail.unwrap_or_default());
+    let mut look =
+        ServerLook { unready, version: None, access: None, me: None, exporters, date: answer.date };
+    if look.unready.is_none() {
+        let facts = facts(&server).await?;
+        if facts.access != "off" {
+            look.me = Some(server.send(server.request(Method::GET, "/api/v1/me")).await);
+        }
+        (look.version, look.access) = (Some(facts.version), Some(facts.access));
+    }
+    Ok(look)
 }

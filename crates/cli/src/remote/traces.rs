@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use http::Method;
-use model::{RunId, TestId, Trace};
+use model::{ErrorCode, RunId, TestId, Trace};
 use server::config::Environment;
 
 use super::{
@@ -24,7 +24,10 @@ pub(crate) async fn trace(
     let body = server.body(request).await;
     let body = body.map_err(|error| terminal.refuse(&error))?;
     recording::of_bytes(&body, None).map_err(|why| {
-        terminal.line(&format!("error: cannot read the trace of the run `{run}`: {why}"));
+        terminal.error(
+            ErrorCode::TraceInvalid,
+            format_args!("cannot read the trace of the run `{run}`: {why}"),
+        );
         Exit::Refused
     })
 }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use model::{Outcome, Verdict};
+use model::{ErrorCode, Outcome, Verdict};
 use runner::FinalRun;
 
 use super::{
@@ -44,7 +44,9 @@ pub(super) fn apply(
         if let (Some(folder), Some(trace)) = (&round.args.output.traces, &concluded.trace)
             && let Err(why) = traces::keep(folder, &of.plan.id, trace)
         {
-            round.terminal.line(&format!("error: the trace cannot be kept: {why}"));
+            round
+                .terminal
+                .error(ErrorCode::FileUnwritable, format_args!("the trace cannot be kept: {why}"));
             ended.exits.push(Exit::Refused);
         }
         if !changed_outputs.is_empty() {

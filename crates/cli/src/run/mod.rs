@@ -29,7 +29,7 @@ use std::{
     sync::Arc,
 };
 
-use model::World;
+use model::{ErrorCode, World};
 use runner::StartedProcesses;
 
 use crate::{
@@ -67,14 +67,17 @@ pub(crate) async fn run(
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     if !args.variable_sets.is_empty() {
-        terminal.line(
-            "error: `--variable-set` names a set that a server stores: run there by `--server`, or read a file of \
+        terminal.error(ErrorCode::Usage,
+            "`--variable-set` names a set that a server stores: run there by `--server`, or read a file of \
              variables by `--vars`",
         );
         return Err(Exit::Refused);
     }
     let mut signals = Signals::listen().map_err(|error| {
-        terminal.line(&format!("error: signal handlers cannot be installed: {error}"));
+        terminal.error(
+            ErrorCode::Internal,
+            format_args!("signal handlers cannot be installed: {error}"),
+        );
         Exit::Inconclusive
     })?;
     let mut rounds = Rounds {
@@ -88,7 +91,8 @@ pub(crate) async fn run(
         return Ok(rounds.next(&mut signals).await);
     }
     let mut changes = FileWatcher::watch(&rounds.watched()).map_err(|error| {
-        terminal.line(&format!("error: the files cannot be watched: {error}"));
+        terminal
+            .error(ErrorCode::FileUnreadable, format_args!("the files cannot be watched: {error}"));
         Exit::Refused
     })?;
     loop {
@@ -257,8 +261,8 @@ pub(crate) fn items(
 ) -> Result<(Vec<Item>, Beside), Exit> {
     let paths = paths(&args.paths);
     if args.paths.is_empty() && !paths[0].is_dir() {
-        terminal.line(&format!(
-            "error: no tests are named, and there is no folder `{FOLDER}` here: name files or folders, or let \
+        terminal.error(ErrorCode::NoTests, format_args!(
+            "no tests are named, and there is no folder `{FOLDER}` here: name files or folders, or let \
              `qualitytrace init` write a first test"
         ));
         return Err(Exit::Refused);
@@ -318,8 +322,8 @@ async fn check_stores(
         exit = signals.end() => return Some(exit),
     };
     let error = checked.err()?;
-    terminal.line(&format!(
-        "error: {error}; no test was run. Correct its document, start it, or choose another by `--store`"
+    terminal.error(ErrorCode::StoreInvalid, format_args!(
+        "{error}; no test was run. Correct its document, start it, or choose another by `--store`"
     ));
     Some(Exit::Refused)
 }

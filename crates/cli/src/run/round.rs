@@ -6,7 +6,7 @@ use std::{
 };
 
 use lang::{Evidence, StepOutput, Vars};
-use model::{Outcome, Trace, Verdict};
+use model::{ErrorCode, Outcome, Trace, Verdict};
 use runner::{FinishedRun, RunError};
 use tokio::{
     sync::mpsc,
@@ -296,7 +296,9 @@ impl ActiveRound<'_, '_> {
             Err(broken) => return self.no_run(case, format!("the run broke off: {broken}")),
         };
         if let Some(why) = done.unkept {
-            self.round.terminal.line(&format!("error: the trace cannot be kept: {why}"));
+            self.round
+                .terminal
+                .error(ErrorCode::FileUnwritable, format_args!("the trace cannot be kept: {why}"));
             self.ended.exits.push(Exit::Refused);
         }
         match done.result {
@@ -307,10 +309,10 @@ impl ActiveRound<'_, '_> {
                 self.refuse(case, &error);
                 self.is_stopped = true;
             }
-            Err(SessionError::System(error)) => self.no_run(case, error.to_string()),
+            Err(SessionError::System(error)) => self.no_run(case, named(&error)),
             // A variable that an earlier step did not set is no error of the document.
             Err(SessionError::Run(RunError::Resolve(error))) if self.schedule.has_needs(case) => {
-                self.no_run(case, error.to_string());
+                self.no_run(case, named(&error));
             }
             Err(SessionError::File(error)) => self.refuse(case, &error),
             Err(SessionError::Store(error)) => self.refuse(case, &error),
@@ -384,14 +386,14 @@ impl ActiveRound<'_, '_> {
 
     fn refuse(&mut self, case: usize, error: &impl model::Faulty) {
         let name = &self.schedule.cases()[case].name;
-        self.round.terminal.line(&format!("error: {name}: {error}"));
+        let exit = self.round.terminal.refuse_for(name, error);
         if self.tried.contains_key(&case) {
-            self.ended.exits.push(error.fault().into());
+            self.ended.exits.push(exit);
             return self.no_run(case, error.to_string());
         }
         self.reports.refuse_at(case, name, error.to_string());
         self.schedule.end(case, Verdict::Inconclusive, Vec::new());
-        self.note(case, error.fault().into());
+        self.note(case, exit);
     }
 
     fn note(&mut self, case: usize, exit: Exit) {
@@ -420,4 +422,9 @@ fn taken(plan: &lang::Plan, vars: &Vars, finished: &FinishedRun) -> Vec<StepOutp
         settlement: outcome.settlement.as_ref(),
     };
     lang::outputs(&resolved, &evidence)
+}
+
+/// Returns an error as a reason of a verdict, with its name last.
+fn named(error: &impl model::Faulty) -> String {
+    format!("{error} [{}]", error.code())
 }

@@ -17,7 +17,8 @@ use drivers::{
 };
 use lang::{Files, Plan, Vars};
 use model::{
-    Fault, Faulty, Key, KeyRing, LearnedProfile, Progress, RunId, StoreConfig, TraceId, World,
+    ErrorCode, Fault, Faulty, Key, KeyRing, LearnedProfile, Progress, RunId, StoreConfig, TraceId,
+    World,
 };
 use runner::{FinishedRun, Job, Limits, Pool, RunError, StartedProcesses};
 use thiserror::Error;
@@ -119,6 +120,13 @@ impl Faulty for OpenError {
             Self::Taken(_) => Fault::Conflict,
         }
     }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Receiver(error) => error.code(),
+            Self::Taken(_) => ErrorCode::OtlpPortInUse,
+        }
+    }
 }
 
 impl Faulty for SessionError {
@@ -128,6 +136,15 @@ impl Faulty for SessionError {
             Self::System(error) => error.fault(),
             Self::File(error) => error.fault(),
             Self::Store(error) => error.fault(),
+        }
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Run(error) => error.code(),
+            Self::System(error) => error.code(),
+            Self::File(error) => error.code(),
+            Self::Store(error) => error.code(),
         }
     }
 }

@@ -7,7 +7,7 @@ use std::{
     time::Duration,
 };
 
-use model::{Fault, Faulty};
+use model::{ErrorCode, Fault, Faulty};
 use runner::diagnosis;
 use thiserror::Error;
 use tokio::{
@@ -98,6 +98,15 @@ impl Faulty for SystemError {
             Self::Start { .. } => Fault::Invalid,
             Self::Taken { .. } => Fault::Conflict,
             Self::NotReady { .. } | Self::Ended { .. } => Fault::Upstream,
+        }
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Start { .. } => ErrorCode::CommandNotStarted,
+            Self::Taken { .. } => ErrorCode::CommandPortInUse,
+            Self::NotReady { .. } => ErrorCode::CommandNotReady,
+            Self::Ended { .. } => ErrorCode::CommandEnded,
         }
     }
 }

@@ -30,7 +30,7 @@ use std::{
     time::Duration,
 };
 
-use model::{Fault, Faulty, Project, TraceId};
+use model::{ErrorCode, Fault, Faulty, Project, TraceId};
 use otlp::Batch;
 use thiserror::Error;
 use tokio::{net::TcpListener, sync::watch, task::JoinSet};
@@ -219,6 +219,10 @@ impl Faulty for StartError {
             }
             Self::Address { .. } => Fault::Invalid,
         }
+    }
+
+    fn code(&self) -> ErrorCode {
+        ErrorCode::PortInUse
     }
 }
 

@@ -2,7 +2,7 @@
 
 use std::{fmt, sync::Arc};
 
-use model::{Fault, Faulty};
+use model::{ErrorCode, Fault, Faulty};
 use thiserror::Error;
 use tokio_rustls::{
     TlsAcceptor,
@@ -94,5 +94,9 @@ impl fmt::Debug for Tls {
 impl Faulty for TlsError {
     fn fault(&self) -> Fault {
         Fault::Invalid
+    }
+
+    fn code(&self) -> ErrorCode {
+        ErrorCode::CertificateInvalid
     }
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use model::{Fault, Faulty, StoreConfig};
+use model::{ErrorCode, Fault, Faulty, StoreConfig};
 use net::{Egress, Networks, Proxies};
 use thiserror::Error;
 
@@ -88,6 +88,10 @@ pub struct InvalidStore {
 impl Faulty for InvalidStore {
     fn fault(&self) -> Fault {
         Fault::Invalid
+    }
+
+    fn code(&self) -> ErrorCode {
+        ErrorCode::StoreInvalid
     }
 }
 

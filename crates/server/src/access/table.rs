@@ -35,6 +35,7 @@ pub const TABLE: &[(&str, &str, Need)] = &[
     ("GET", "/t/{test}", Open),
     ("GET", "/start", Open),
     ("GET", "/trace", Open),
+    ("GET", "/errors/{code}", Open),
     ("GET", "/livez", Open),
     ("GET", "/readyz", Open),
     ("GET", "/metrics", Server(Viewer)),

@@ -7,6 +7,7 @@ mod audit;
 mod changes;
 mod demo;
 mod documents;
+mod errors;
 mod events;
 mod form;
 mod health;
@@ -94,7 +95,7 @@ pub(crate) fn routes(roles: ServerRoles) -> Routes {
     let (control, _document) = telemetry::routes().split_for_parts();
     Routes {
         api,
-        control: control.merge(health::metrics_route()),
+        control: control.merge(health::metrics_route()).merge(errors::routes()),
         probes: probes(),
         unknown: any(no_such_path),
     }

@@ -10,7 +10,7 @@ use std::{
 
 use db::{Db, DbError, NewDocument};
 use lang::StorableDocument;
-use model::{Fault, Faulty, Project, Timestamp};
+use model::{ErrorCode, Fault, Faulty, Project, Timestamp};
 use source::{Colour, Diagnostic, Severity, Text};
 use thiserror::Error;
 
@@ -60,6 +60,10 @@ pub enum ProvisionError {
 impl Faulty for ProvisionError {
     fn fault(&self) -> Fault {
         Fault::Invalid
+    }
+
+    fn code(&self) -> ErrorCode {
+        ErrorCode::ProvisioningInvalid
     }
 }
 

@@ -1,6 +1,7 @@
 //! The codes of problems, for programs: a code stays the same when the words of a message change.
 
 use axum::http::StatusCode;
+use model::ErrorCode;
 use serde::Serialize;
 use utoipa::ToSchema;
 
@@ -46,11 +47,20 @@ pub(crate) enum ProblemCode {
     NotReady,
     /// A system that the server depends on failed; retry later.
     Unavailable,
+    /// The document may hold secrets, and the server has no key to encrypt them.
+    SecretKeyMissing,
+    /// The document was encrypted with a key that the server does not have.
+    SecretKeyLost,
     /// The server has a bug.
     Internal,
 }
 
 impl ProblemCode {
+    /// Returns its name.
+    pub(super) fn name(self) -> &'static str {
+        ErrorCode::from(self).as_str()
+    }
+
     /// Returns the code of a status that no more specific code explains.
     pub(super) fn of(status: StatusCode) -> Self {
         match status {
@@ -67,6 +77,35 @@ impl ProblemCode {
             StatusCode::SERVICE_UNAVAILABLE => Self::Unavailable,
             StatusCode::INTERNAL_SERVER_ERROR => Self::Internal,
             _ => Self::InvalidRequest,
+        }
+    }
+}
+
+impl From<ProblemCode> for ErrorCode {
+    fn from(code: ProblemCode) -> Self {
+        match code {
+            ProblemCode::InvalidRequest => Self::InvalidRequest,
+            ProblemCode::InvalidDocument => Self::InvalidDocument,
+            ProblemCode::TooLarge => Self::TooLarge,
+            ProblemCode::RequestTimeout => Self::RequestTimeout,
+            ProblemCode::MethodNotAllowed => Self::MethodNotAllowed,
+            ProblemCode::NotAcceptable => Self::NotAcceptable,
+            ProblemCode::NotFound => Self::NotFound,
+            ProblemCode::Conflict => Self::Conflict,
+            ProblemCode::VersionChanged => Self::VersionChanged,
+            ProblemCode::KeyUsed => Self::KeyUsed,
+            ProblemCode::RunActive => Self::RunActive,
+            ProblemCode::Unauthenticated => Self::Unauthenticated,
+            ProblemCode::Forbidden => Self::Forbidden,
+            ProblemCode::CrossOrigin => Self::CrossOrigin,
+            ProblemCode::RateLimited => Self::RateLimited,
+            ProblemCode::Overloaded => Self::Overloaded,
+            ProblemCode::TelemetryBlocked => Self::TelemetryBlocked,
+            ProblemCode::NotReady => Self::NotReady,
+            ProblemCode::Unavailable => Self::Unavailable,
+            ProblemCode::SecretKeyMissing => Self::SecretKeyMissing,
+            ProblemCode::SecretKeyLost => Self::SecretKeyLost,
+            ProblemCode::Internal => Self::Internal,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! The error format of the API: RFC 9457, built from a fault.
 
 use axum::{
+    body::{Body, Bytes},
     http::{StatusCode, header},
     response::{IntoResponse, Response},
 };
@@ -15,6 +16,13 @@ use crate::access::token;
 
 /// The media type of a problem.
 pub(crate) const CONTENT_TYPE: &str = "application/problem+json";
+
+/// The path of the pages of errors.
+pub(crate) const PAGES: &str = "/errors/";
+
+/// The body of a problem, for a server whose paths have a prefix.
+#[derive(Clone, Debug)]
+struct ProblemJson(Bytes);
 
 /// An error response to a request.
 #[derive(Debug)]
@@ -48,8 +56,9 @@ pub(crate) struct DocumentDiagnostic {
 #[serde(rename_all = "camelCase")]
 #[schema(as = Problem)]
 pub(crate) struct ProblemBody<'a> {
+    /// Where the error is explained: a path of this server.
     #[serde(rename = "type")]
-    kind: &'static str,
+    kind: String,
     title: &'static str,
     /// The status of the response.
     status: u16,
@@ -112,6 +121,8 @@ impl From<DbError> for Problem {
         let problem = Self::new(error.fault(), error.to_string());
         match error {
             DbError::Changed { .. } => problem.with_status(StatusCode::PRECONDITION_FAILED),
+            DbError::NoSecretKey { .. } => problem.with_code(ProblemCode::SecretKeyMissing),
+            DbError::LostSecretKey { .. } => problem.with_code(ProblemCode::SecretKeyLost),
             _ => problem,
         }
     }
@@ -122,18 +133,20 @@ impl IntoResponse for Problem {
         if self.fault == Fault::Internal {
             tracing::error!(detail = self.detail, "internal error");
         }
+        let code = self.code.unwrap_or(ProblemCode::of(self.status));
         let form = ProblemBody {
-            kind: "about:blank",
+            kind: format!("{PAGES}{}", code.name()),
             title: self.status.canonical_reason().unwrap_or("error"),
             status: self.status.as_u16(),
-            code: self.code.unwrap_or(ProblemCode::of(self.status)),
+            code,
             detail: &self.detail,
             diagnostics: &self.diagnostics,
         };
         // A struct of plain strings and numbers can always be serialized.
-        let body = serde_json::to_vec(&form).unwrap_or_default();
+        let body = Bytes::from(serde_json::to_vec(&form).unwrap_or_default());
         let mut response =
-            (self.status, [(header::CONTENT_TYPE, CONTENT_TYPE)], body).into_response();
+            (self.status, [(header::CONTENT_TYPE, CONTENT_TYPE)], body.clone()).into_response();
+        response.extensions_mut().insert(ProblemJson(body));
         // The span of the request reads it.
         response.extensions_mut().insert(self.fault);
         if self.fault.is_transient() {
@@ -143,6 +156,18 @@ impl IntoResponse for Problem {
         }
         response
     }
+}
+
+/// Adds the prefix of this server's paths to the page that a problem leads to.
+pub(crate) fn with_prefix(prefix: &str, mut response: Response) -> Response {
+    let Some(ProblemJson(json)) = response.extensions().get::<ProblemJson>() else {
+        return response;
+    };
+    let text = String::from_utf8_lossy(json);
+    let text = text.replacen(PAGES, &format!("{prefix}{PAGES}"), 1);
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    *response.body_mut() = Body::from(text);
+    response
 }
 
 fn status(fault: Fault) -> StatusCode {

@@ -13,7 +13,12 @@ use axum::{
 use model::Fault;
 use tokio::task::JoinSet;
 
-use super::{app::App, code::ProblemCode, guard, observe, problem::Problem};
+use super::{
+    app::App,
+    code::ProblemCode,
+    guard, observe,
+    problem::{self, Problem},
+};
 use crate::config::Mode;
 
 /// The timeout for the work of a request: a little more than the timeout that the work applies itself.
@@ -63,14 +68,18 @@ fn below(prefix: String, router: Router) -> Router {
     if prefix.is_empty() {
         return router;
     }
-    Router::new().fallback_service(router).layer(middleware::map_request(
-        move |mut request: Request| {
+    let of_pages = prefix.clone();
+    Router::new()
+        .fallback_service(router)
+        .layer(middleware::map_request(move |mut request: Request| {
             if let Some(uri) = without(&prefix, request.uri()) {
                 *request.uri_mut() = uri;
             }
             ready(request)
-        },
-    ))
+        }))
+        .layer(middleware::map_response(move |response: Response| {
+            ready(problem::with_prefix(&of_pages, response))
+        }))
 }
 
 /// Returns the URI without the prefix of its path, if it has that prefix.

@@ -3,7 +3,7 @@
 use std::{io, path::PathBuf};
 
 use drivers::receiver::TlsError;
-use model::{Fault, Faulty};
+use model::{ErrorCode, Fault, Faulty};
 use thiserror::Error;
 
 /// Why ingest cannot start.
@@ -42,6 +42,14 @@ impl Faulty for IngestError {
             Self::Bus(error) => error.fault(),
             Self::JournalKey { .. } | Self::TlsFile { .. } | Self::Tls(_) => Fault::Invalid,
             Self::Thread(_) => Fault::Internal,
+        }
+    }
+
+    fn code(&self) -> ErrorCode {
+        match self {
+            Self::Bus(_) | Self::JournalKey { .. } => ErrorCode::DataDirectoryUnusable,
+            Self::TlsFile { .. } | Self::Tls(_) => ErrorCode::CertificateInvalid,
+            Self::Thread(_) => ErrorCode::Internal,
         }
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use model::{Fault, Faulty};
+use model::{ErrorCode, Fault, Faulty};
 use telemetry::plan::{self, Destination};
 use thiserror::Error;
 
@@ -27,6 +27,10 @@ impl Faulty for TelemetryError {
     fn fault(&self) -> Fault {
         // The operator configured the endpoint, the folder or the file.
         Fault::Invalid
+    }
+
+    fn code(&self) -> ErrorCode {
+        ErrorCode::ExporterInvalid
     }
 }
 

@@ -70,6 +70,12 @@ async fn the_page_is_served_below_its_prefix() -> Result<()> {
     for path in ["/team/qtx/", "/team/qt/nothing/at/all"] {
         assert_eq!(stage.ask("GET", path, "")?.send().await?.status(), 401, "{path}");
     }
+    let problem = stage.ask("GET", "/team/qt/api/v1/me", "")?.send().await?;
+    let problem: serde_json::Value = serde_json::from_slice(&problem.bytes().await?)?;
+    let page = problem["type"].as_str().context("where it is explained")?;
+    assert_eq!(page, "/team/qt/errors/unauthenticated");
+    let explained = stage.ask("GET", page, "")?.send().await?.text().await?;
+    assert!(explained.contains("What to do: "), "{explained}");
     let absent = stage.ask("GET", "/team/qt/assets/../../etc/passwd", "")?.send().await?;
     assert_ne!(absent.status(), 200);
     stage.end().await
