@@ -23,6 +23,7 @@ use tokio::{
     task::JoinSet,
     time::sleep,
 };
+use tokio_rustls::client::TlsStream;
 
 pub use crate::target::{ConnectError, Origin, Stream, Target};
 use crate::{network::Networks, proxy::Proxy, tls::TlsClient};
@@ -112,6 +113,15 @@ pub async fn connect(origin: &Origin, route: Route<'_>) -> Result<Connection, Co
         return Ok(if is_http2 { Connection::Http2(stream) } else { Connection::Http1(stream) });
     }
     Ok(Connection::Http1(stream))
+}
+
+/// Opens a TLS session with a target, without a proxy.
+pub(crate) async fn session(
+    target: &Target,
+    route: Route<'_>,
+) -> Result<TlsStream<Box<dyn Stream>>, ConnectError> {
+    let stream: Box<dyn Stream> = Box::new(tcp(target, route).await?);
+    Ok(route.tls.session(target, stream).await?.0)
 }
 
 /// Resolves the allowed addresses of a target, at least one.

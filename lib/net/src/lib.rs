@@ -7,6 +7,7 @@
 //! Deliberately absent: redirects, which could send a credential to another host; retries and timeouts, which only the caller can
 //! choose; the environment, which the caller reads.
 
+mod certificate;
 pub mod dial;
 mod exchange;
 pub mod grpc;
@@ -16,6 +17,7 @@ mod proxy;
 mod target;
 pub mod tls;
 
+pub use certificate::{CertificateRefusal, ServerCertificate, server_certificate};
 pub use exchange::{Exchange, HttpError, exchange};
 pub use hyper::body::{Body, Incoming};
 pub use network::{ExtraTarget, InvalidNetwork, METADATA, Network, NetworkRefusal, Networks};

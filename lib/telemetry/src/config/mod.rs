@@ -71,33 +71,62 @@ pub struct Defaults {
     pub environment: Environment,
 }
 
-/// The environment variables of the process, read once by its `main`.
+/// The environment variables of the process, read once by its `main`, and the files that a configuration names as values.
 #[derive(Clone, Default, PartialEq, Eq)]
-pub struct Environment(BTreeMap<String, String>);
+pub struct Environment {
+    variables: BTreeMap<String, String>,
+    /// The content of each file by its path as written, or why it cannot be read.
+    files: BTreeMap<String, Result<String, String>>,
+}
 
 impl Environment {
     /// Returns the value of a variable. An empty variable counts as not set, as OpenTelemetry specifies.
     pub fn get(&self, name: &str) -> Option<&str> {
-        self.0.get(name).map(String::as_str).filter(|value| !value.is_empty())
+        self.variables.get(name).map(String::as_str).filter(|value| !value.is_empty())
     }
 
     /// The variables that are set, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, &str)> {
-        let variables = self.0.iter().map(|(name, value)| (name.as_str(), value.as_str()));
+        let variables = self.variables.iter().map(|(name, value)| (name.as_str(), value.as_str()));
         variables.filter(|(_, value)| !value.is_empty())
+    }
+
+    /// Reads the files that the values of a configuration refer to by `${file:PATH}`. Of each content, one line break at its end is
+    /// left out.
+    pub fn with_files(
+        mut self,
+        text: &Text,
+        read: impl Fn(&str) -> Result<String, String>,
+    ) -> Self {
+        for piece in variables::pieces(text.content()) {
+            if let variables::Piece::File { path, .. } = piece {
+                let content = read(path).map(|content| {
+                    let line = content.strip_suffix('\n').unwrap_or(&content);
+                    line.strip_suffix('\r').unwrap_or(line).to_owned()
+                });
+                self.files.insert(path.to_owned(), content);
+            }
+        }
+        self
+    }
+
+    fn file(&self, path: &str) -> Result<&str, &str> {
+        let read = self.files.get(path).map(|it| it.as_deref().map_err(String::as_str));
+        read.unwrap_or(Err("values of files are not supported here"))
     }
 }
 
 impl<K: Into<String>, V: Into<String>> FromIterator<(K, V)> for Environment {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(variables: I) -> Self {
-        Self(variables.into_iter().map(|(name, value)| (name.into(), value.into())).collect())
+        let variables = variables.into_iter().map(|(name, value)| (name.into(), value.into()));
+        Self { variables: variables.collect(), files: BTreeMap::new() }
     }
 }
 
 impl std::fmt::Debug for Environment {
     /// Shows only names: any value may be a secret.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
+        f.debug_set().entries(self.variables.keys()).finish()
     }
 }
 

@@ -52,7 +52,7 @@ impl File {
             let pieces = pieces(&scalar.text).into_iter();
             let name = |piece| match piece {
                 Piece::Variable { name, .. } => Some(name.to_owned()),
-                Piece::Text(_) | Piece::Broken { .. } => None,
+                Piece::Text(_) | Piece::File { .. } | Piece::Broken { .. } => None,
             };
             pieces.filter_map(name).collect()
         };

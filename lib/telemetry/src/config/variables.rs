@@ -1,4 +1,4 @@
-//! `${NAME}`, `${NAME:-default}` and `${env:NAME}` in values. `$${` is an escaped `${`.
+//! `${NAME}`, `${NAME:-default}`, `${env:NAME}` and `${file:PATH}` in values. `$${` is an escaped `${`.
 
 use std::{collections::BTreeMap, ops::Range};
 
@@ -13,6 +13,8 @@ pub(super) enum Piece<'a> {
     Text(&'a str),
     /// A variable, its default, and its range in the value.
     Variable { name: &'a str, default: Option<&'a str>, range: Range<usize> },
+    /// A file whose content is the value, and the range of the reference.
+    File { path: &'a str, range: Range<usize> },
     /// An invalid variable reference.
     Broken { range: Range<usize> },
 }
@@ -42,6 +44,12 @@ pub(super) fn pieces(text: &str) -> Vec<Piece<'_>> {
 fn variable(text: &str, range: Range<usize>) -> Piece<'_> {
     let inside = text[range.clone()].strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
     let Some(inside) = inside else { return Piece::Broken { range } };
+    if let Some(path) = inside.strip_prefix("file:") {
+        return match path.trim() {
+            "" => Piece::Broken { range },
+            path => Piece::File { path, range },
+        };
+    }
     let (name, default) = match inside.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
         None => (inside, None),
@@ -104,10 +112,17 @@ impl Substitution<'_> {
                         None => self.missing(scalar, name, range),
                     },
                 },
+                Piece::File { path, range } => match self.environment.file(path) {
+                    Ok(content) => text.push_str(content),
+                    Err(reason) => {
+                        let message = format!("the file `{path}` cannot be read: {reason}");
+                        self.found.push(self.found.error(scalar.span_of(range), message));
+                    }
+                },
                 Piece::Broken { range } => {
                     let mistake = self.found.error(
                         scalar.span_of(range),
-                        "a variable is written `${NAME}` or `${NAME:-default}`",
+                        "a variable is written `${NAME}` or `${NAME:-default}`, and a file `${file:PATH}`",
                     );
                     self.found.push(mistake.help("write `$${` for a `${` that is meant as such"));
                 }
@@ -156,6 +171,8 @@ mod tests {
             ("${1}", vec![Piece::Broken { range: 0..4 }]),
             ("${a b}c", vec![Piece::Broken { range: 0..6 }, Piece::Text("c")]),
             ("x${A", vec![Piece::Text("x"), Piece::Broken { range: 1..4 }]),
+            ("a${file:/b c}", vec![Piece::Text("a"), Piece::File { path: "/b c", range: 1..13 }]),
+            ("${file:}", vec![Piece::Broken { range: 0..8 }]),
             ("", vec![]),
         ] {
             assert_eq!(pieces(text), expected, "{text}");
