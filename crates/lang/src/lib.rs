@@ -23,6 +23,7 @@ mod coverage;
 mod document;
 mod eval;
 mod explain;
+mod external_effects;
 mod format;
 mod gates;
 mod judge;
@@ -53,6 +54,7 @@ pub use explain::{
     ExplainedSpec, ExplainedStatement, Explanation, SelectorExplanation, SelectorStep, SpanSample,
     explain_plan, explain_selector,
 };
+pub use external_effects::{Destination, ExternalEffects};
 pub use format::{FormattedText, format};
 pub use gates::Gates;
 pub use judge::{BeyondStore, Evidence, StepOutput, analysis, judge, judge_measured, outputs};

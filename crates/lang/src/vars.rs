@@ -16,6 +16,16 @@ pub struct Vars {
 }
 
 impl Vars {
+    /// Returns the value of `${var:NAME}`.
+    pub fn variable(&self, name: &str) -> Option<&str> {
+        self.get(VariableScope::Var, name)
+    }
+
+    /// Returns the value of `${env:NAME}`.
+    pub fn environment(&self, name: &str) -> Option<&str> {
+        self.get(VariableScope::Env, name)
+    }
+
     /// Returns the value of a name.
     pub(crate) fn get(&self, scope: VariableScope, name: &str) -> Option<&str> {
         let variable = self.variables.get(name);

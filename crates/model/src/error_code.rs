@@ -8,6 +8,8 @@ mod server;
 
 use std::fmt;
 
+use serde::{Serialize, Serializer};
+
 use crate::Fault;
 
 /// What a person needs to know about an error.
@@ -43,6 +45,11 @@ macro_rules! codes {
                 match self { $(Self::$name => $slug,)* }
             }
 
+            /// Whether the API responds with it.
+            pub fn is_of_api(self) -> bool {
+                match self { $(Self::$name => stringify!($area) == "api",)* }
+            }
+
             /// Returns what a person needs to know about it.
             pub fn page(self) -> ErrorPage {
                 match self { $(Self::$name => $area::$name,)* }
@@ -72,6 +79,8 @@ codes! {
     TelemetryBlocked "telemetry-blocked" api
     NotReady "not-ready" api
     Unavailable "unavailable" api
+    SecretKeyMissing "secret-key-missing" api
+    SecretKeyLost "secret-key-lost" api
     Internal "internal" api
     // Commands.
     Usage "usage" commands
@@ -123,8 +132,6 @@ codes! {
     DatabaseDenied "database-denied" server
     DatabaseMissing "database-missing" server
     DatabaseVersion "database-version" server
-    SecretKeyMissing "secret-key-missing" server
-    SecretKeyLost "secret-key-lost" server
 }
 
 impl ErrorCode {
@@ -144,6 +151,31 @@ impl ErrorCode {
             Fault::Overloaded => Self::Overloaded,
             Fault::Internal => Self::Internal,
         }
+    }
+
+    /// Returns the code of an HTTP status that no more specific code explains.
+    pub fn of_status(status: u16) -> Self {
+        match status {
+            401 => Self::Unauthenticated,
+            403 => Self::Forbidden,
+            404 => Self::NotFound,
+            405 => Self::MethodNotAllowed,
+            406 => Self::NotAcceptable,
+            408 => Self::RequestTimeout,
+            409 => Self::Conflict,
+            412 => Self::VersionChanged,
+            413 => Self::TooLarge,
+            429 => Self::Overloaded,
+            500 => Self::Internal,
+            501.. => Self::Unavailable,
+            _ => Self::InvalidRequest,
+        }
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
     }
 }
 

@@ -31,7 +31,7 @@ pub use test::Test;
 pub(crate) use test::{ClaimSource, OutputSource, SpecSource};
 pub use trace_store::TraceStore;
 pub(crate) use trigger::{
-    Auth, Call, Command, Content, FieldForm, FieldValue, Graphql, Header, HttpTrigger,
+    Auth, Call, Command, Content, Exec, FieldForm, FieldValue, Graphql, Header, HttpTrigger,
     JsonTemplate, KeyPlace, METHODS, REDIRECTS, REDIRECTS_MAX, TYPES, Trigger, TriggerKind,
     TriggerTls, TriggerType, trigger_types,
 };

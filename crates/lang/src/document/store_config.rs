@@ -5,16 +5,17 @@
 use base64::{Engine, prelude::BASE64_STANDARD};
 use model::{Identity, Secret, StoreConfig, Tls, Verify};
 
-use crate::{syntax::ast::VariableScope, vars::Vars};
-
 use super::trace_store::{
     ClickHouse, Client, GrpcClient, HttpClient, SearchClient, Store, StoreTls, TraceStore,
 };
 
 /// What the configuration of a store is completed with.
 pub trait StoreInputs {
-    /// Returns the values of `${var:NAME}` and `${env:NAME}`.
-    fn vars(&self) -> &Vars;
+    /// Returns the value of `${var:NAME}`.
+    fn variable(&self, name: &str) -> Option<&str>;
+
+    /// Returns the value of `${env:NAME}`.
+    fn environment(&self, name: &str) -> Option<&str>;
 
     /// Returns the content of a file, or why it cannot be read.
     fn file(&self, path: &str) -> Result<String, String>;
@@ -25,6 +26,19 @@ impl TraceStore {
     pub fn key(&self) -> &str {
         let key = self.id.as_deref().or(self.name.as_deref());
         key.unwrap_or_else(|| self.store.name())
+    }
+
+    /// Returns the address that is queried, as written.
+    pub fn address(&self) -> Option<&str> {
+        match &self.store {
+            Store::Jaeger(client) | Store::Tempo(Client::Grpc(client)) => Some(&client.endpoint),
+            Store::Tempo(Client::Http(client)) | Store::Zipkin(client) => Some(&client.url),
+            Store::ClickHouse(store) => Some(&store.client.url),
+            Store::OpenSearch(search)
+            | Store::Elasticsearch(search)
+            | Store::ElasticApm(search) => search.addresses.first().map(String::as_str),
+            _ => None,
+        }
     }
 
     /// Whether the store has to be queried: its spans do not arrive by OTLP.
@@ -254,8 +268,10 @@ fn fill(text: &str, inputs: &dyn StoreInputs) -> Result<String, String> {
         let (before, behind) = (&rest[..at], &rest[at + scope.len()..]);
         let (name, behind) =
             behind.split_once('}').ok_or_else(|| format!("a `{scope}` has no `}}`"))?;
-        let read = if scope == ENVIRONMENT { VariableScope::Env } else { VariableScope::Var };
-        let value = inputs.vars().get(read, name.trim());
+        let value = match scope == ENVIRONMENT {
+            true => inputs.environment(name.trim()),
+            false => inputs.variable(name.trim()),
+        };
         filled.push_str(before);
         filled.push_str(value.ok_or_else(|| format!("`{scope}{name}}}` has no value here"))?);
         rest = behind;

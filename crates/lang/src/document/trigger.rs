@@ -194,18 +194,22 @@ impl<T> Trigger<T> {
         }
     }
 
-    /// Returns the files that it needs, in the order of their keys. The schema of a GraphQL query is only for editors.
+    /// Returns the files that it needs, in the order of their keys.
     pub(crate) fn files(&self) -> Vec<&FileRef> {
-        let files: Vec<_> = match &self.kind {
+        let tls = self.tls.iter().flat_map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file]);
+        self.contents().into_iter().chain(tls.flatten()).collect()
+    }
+
+    /// Returns the files with texts that it sends. The schema of a GraphQL query is only for editors.
+    pub(crate) fn contents(&self) -> Vec<&FileRef> {
+        match &self.kind {
             TriggerKind::Http(http) => {
                 http.body.as_ref().and_then(Content::file).into_iter().collect()
             }
             TriggerKind::Graphql(graphql) => graphql.query.file().into_iter().collect(),
             TriggerKind::Call(call) => call.files().collect(),
             TriggerKind::TraceId(_) | TriggerKind::Exec(_) => Vec::new(),
-        };
-        let tls = self.tls.iter().flat_map(|tls| [&tls.ca_file, &tls.cert_file, &tls.key_file]);
-        files.into_iter().chain(tls.flatten()).collect()
+        }
     }
 }
 

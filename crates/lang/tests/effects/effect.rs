@@ -66,8 +66,12 @@ pub(crate) fn told(text: &str) -> String {
 struct NamedInputs(Vars);
 
 impl StoreInputs for NamedInputs {
-    fn vars(&self) -> &Vars {
-        &self.0
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.0.variable(name)
+    }
+
+    fn environment(&self, name: &str) -> Option<&str> {
+        self.0.environment(name)
     }
 
     fn file(&self, path: &str) -> Result<String, String> {

@@ -98,6 +98,16 @@ pub(super) const Unavailable: ErrorPage = page(
     "The database, NATS, an identity provider or a trace store does not respond as it should.",
     "Mend what the message names, and repeat the command; it may succeed then without any change.",
 );
+pub(super) const SecretKeyMissing: ErrorPage = page(
+    "A document may hold secrets, and there is no key to encrypt them.",
+    "`secrets.keys` is empty, so that the server stores no variable sets and no stores with credentials.",
+    "Add a key to `secrets.keys`: a name, a colon, and 64 hexadecimal digits such as `openssl rand -hex 32` prints.",
+);
+pub(super) const SecretKeyLost: ErrorPage = page(
+    "A document was encrypted with a key that the configuration does not have.",
+    "A key was removed from `secrets.keys` while documents still need it.",
+    "Add that key again behind the first; remove it once all documents have been stored anew.",
+);
 pub(super) const Internal: ErrorPage = page(
     "The program has an error of its own.",
     "Something happened that its authors thought impossible.",

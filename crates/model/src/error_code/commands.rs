@@ -31,11 +31,11 @@ pub(super) const NoTests: ErrorPage = page(
 pub(super) const NoTestSelected: ErrorPage = page(
     "No test was selected.",
     "The filters `--test`, `--tag`, `--shard` or `--last-failed` match no test of the files.",
-    "Correct the filter; `qualitytrace check PATH` lists the tests that a path has.",
+    "Correct the filter; the message names what there is.",
 );
 pub(super) const DocumentMissing: ErrorPage = page(
     "A file has no document of the type that is needed.",
-    "`--vars` needs a `VariableSet`, `--analyzer` an `Analyzer`, and the file has others only.",
+    "`--vars` needs a `VariableSet`, `--rules` an `Analyzer`, a test its settle profile, and the files have others only.",
     "Name a file with such a document, or correct its `type`.",
 );
 pub(super) const DocumentsCollide: ErrorPage = page(
@@ -61,7 +61,7 @@ pub(super) const TraceInvalid: ErrorPage = page(
 pub(super) const StoreInvalid: ErrorPage = page(
     "A trace store cannot be queried.",
     "Its document is wrong, it does not run, or it refuses the credentials.",
-    "Try its document with `qualitytrace store test FILE`, and correct what that reports.",
+    "Try its document with `qualitytrace store test NAME FILE`, and correct what that reports.",
 );
 pub(super) const OtlpPortInUse: ErrorPage = page(
     "The address on which OTLP is to be received is taken.",
@@ -139,9 +139,9 @@ pub(super) const ProfileUnknown: ErrorPage = page(
     "Correct the name, or add `[profile.NAME.run]` to the file.",
 );
 pub(super) const TrustRequired: ErrorPage = page(
-    "`qualitytrace.toml` would execute or contact something, and is not trusted.",
-    "The file came with the repository; a command or an address in it is new or was changed.",
-    "Read the values that are listed. Then confirm on a terminal, or give `--trust` or `QUALITYTRACE_TRUST=1`.",
+    "The project file or a document would execute, read or send something, and is not trusted.",
+    "It came with the repository; a command, a file elsewhere, or an address that values are sent to is new or was changed.",
+    "Read the lines that are listed. Then confirm on a terminal, or give `--trust` or `QUALITYTRACE_TRUST=1`.",
 );
 pub(super) const PruneUnsafe: ErrorPage = page(
     "`--prune` would delete documents that came from elsewhere.",

@@ -6,7 +6,7 @@ use super::{ErrorPage, page};
 pub(super) const ConfigurationInvalid: ErrorPage = page(
     "The configuration is invalid, or parts of it contradict each other.",
     "A key is unknown, a value has another form, a variable in it is not set, or two keys exclude each other.",
-    "Correct the line that is shown; `qualitytrace config check FILE` reads the file and starts nothing.",
+    "Correct the line that is shown; `qualitytrace config check --config FILE` reads the file and starts nothing.",
 );
 pub(super) const AccessOff: ErrorPage = page(
     "The server would listen beyond this machine while access is off.",
@@ -41,7 +41,7 @@ pub(super) const ProvisioningInvalid: ErrorPage = page(
 pub(super) const ExporterInvalid: ErrorPage = page(
     "An exporter of the server's own telemetry cannot be started.",
     "A file of its TLS is missing, its directory cannot be written, or `server.telemetry.exporter` names none of `telemetry.exporters`.",
-    "Correct the exporter that the message names; `qualitytrace telemetry check --config FILE` sends a test through each.",
+    "Correct the exporter that the message names; `qualitytrace telemetry probe --config FILE` sends a span through each.",
 );
 pub(super) const DatabaseUnreachable: ErrorPage = page(
     "Postgres cannot be reached.",
@@ -62,14 +62,4 @@ pub(super) const DatabaseVersion: ErrorPage = page(
     "The database belongs to another version of this program.",
     "Its tables were made by a newer version, or by another program.",
     "Start the version that the other servers have, or name another database.",
-);
-pub(super) const SecretKeyMissing: ErrorPage = page(
-    "A document may hold secrets, and there is no key to encrypt them.",
-    "`secrets.keys` is empty, so that the server stores no variable sets and no stores with credentials.",
-    "Add a key to `secrets.keys`: a name, a colon, and 64 hexadecimal digits such as `openssl rand -hex 32` prints.",
-);
-pub(super) const SecretKeyLost: ErrorPage = page(
-    "A document was encrypted with a key that the configuration does not have.",
-    "A key was removed from `secrets.keys` while documents still need it.",
-    "Add that key again behind the first; remove it once all documents have been stored anew.",
 );

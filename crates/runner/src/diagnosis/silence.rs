@@ -130,12 +130,16 @@ fn no_spans(case: &Case<'_>) -> Option<Diagnosis> {
         format!("{} came, and not one span", counted(seen.requests, "request"))
     } else {
         format!(
-            "{} to the receiver were opened, and no request came over them",
+            "{} to the receiver, and no request over them",
             counted(seen.connections, "connection")
         )
     };
-    let advice = match spans {
-        0 => {
+    let advice = match (spans, seen.requests) {
+        (0, 0) => {
+            "what connected sends nothing: a Collector in between may drop the spans, by a sampling or filter processor; or \
+             an SDK keeps none (`OTEL_TRACES_SAMPLER`, or in code)"
+        }
+        (0, _) => {
             "an SDK is there and keeps no spans: see its sampler (`OTEL_TRACES_SAMPLER`, or in code), \
              `OTEL_TRACES_EXPORTER`, and whether what the trigger calls is instrumented at all"
         }
@@ -168,7 +172,8 @@ fn nothing_connected(case: &Case<'_>) -> Option<Diagnosis> {
         None => {
             "set `OTEL_EXPORTER_OTLP_ENDPOINT` of every service to an address on which this run listens. If that is \
              done, see that its tracing is on (`OTEL_SDK_DISABLED`, `OTEL_TRACES_EXPORTER`, `OTEL_TRACES_SAMPLER`) and \
-             that it can reach this machine: inside a container `localhost` is the container"
+             that it can reach this machine: inside a container `localhost` is the container. A Collector in between has \
+             to forward spans to here, and may drop them by a sampling or filter processor"
         }
     };
     let ended = case.fired.request.end_words();
