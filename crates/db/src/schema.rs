@@ -49,6 +49,33 @@ impl Db {
         migrated.and_then(|()| closed.map_err(|error| self.error(error)))
     }
 
+    /// Returns what the tables lack for this version; none if they have all of its migrations. It changes nothing.
+    pub async fn missing_migrations(&self) -> Result<Option<String>, DbError> {
+        let options = self.pool.connect_options();
+        let connected = PgConnection::connect_with(&options).await;
+        let mut connection = connected.map_err(|error| self.error(error))?;
+        let missing = self.missing_on(&mut connection).await;
+        let closed = connection.close().await;
+        missing.and_then(|missing| closed.map(|()| missing).map_err(|error| self.error(error)))
+    }
+
+    async fn missing_on(&self, connection: &mut PgConnection) -> Result<Option<String>, DbError> {
+        self.check_migrations(connection).await?;
+        let has =
+            sqlx::query_scalar!(r#"select to_regclass('_sqlx_migrations') is not null as "has!""#);
+        let has = has.fetch_one(&mut *connection).await.map_err(|error| self.error(error))?;
+        let applied: Vec<i64> = match has {
+            false => Vec::new(),
+            true => sqlx::query_scalar("select version from _sqlx_migrations where success")
+                .fetch_all(&mut *connection)
+                .await
+                .map_err(|error| self.error(error))?,
+        };
+        let versions = migrator().iter().map(|it| it.version).collect::<Vec<_>>();
+        let missing = versions.iter().filter(|version| !applied.contains(version)).count();
+        Ok((missing > 0).then(|| format!("{missing} of {} migrations", versions.len())))
+    }
+
     async fn migrate_on(&self, connection: &mut PgConnection) -> Result<(), DbError> {
         let turn = sqlx::query!("select pg_advisory_lock($1)", TURN).execute(&mut *connection);
         turn.await.map_err(|error| self.error(error))?;

@@ -144,6 +144,44 @@ impl Db {
         Ok(())
     }
 
+    /// Stores the token of the configuration, or makes it valid again, and revokes those that were there before it. Its `made_by` tells
+    /// them from all other tokens.
+    pub async fn keep_configured_token(
+        &self,
+        token: Option<&NewToken>,
+        (made_by, now): (&str, Timestamp),
+    ) -> Result<(), DbError> {
+        let hash = token.map(|token| token.hash.as_slice());
+        sqlx::query!(
+            "update tokens set revoked_at_ns = $3 where made_by = $1 and hash is distinct from $2 and revoked_at_ns is null",
+            made_by,
+            hash,
+            nanos(now),
+        )
+        .execute(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        let Some(token) = token else { return Ok(()) };
+        sqlx::query!(
+            "insert into tokens (id, kind, name, hash, role, made_at_ns, made_by, expires_at_ns)
+             values ($1, $2, $3, $4, $5, $6, $7, $8)
+             on conflict (hash) do update set revoked_at_ns = null, expires_at_ns = excluded.expires_at_ns
+             where tokens.made_by = excluded.made_by",
+            token.id.as_uuid(),
+            token.kind.as_str(),
+            token.name,
+            token.hash.as_slice(),
+            token.role.as_str(),
+            nanos(token.made_at),
+            made_by,
+            nanos(token.expires_at),
+        )
+        .execute(&self.pool)
+        .await
+        .map_err(|error| self.error(error))?;
+        Ok(())
+    }
+
     /// Returns the token with this hash and kind, if it is neither expired nor revoked at `now`.
     pub async fn token(
         &self,

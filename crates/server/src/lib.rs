@@ -40,7 +40,7 @@ use tokio::{net::TcpListener, runtime, task::JoinSet};
 use tokio_util::sync::CancellationToken;
 
 pub use access::{
-    bootstrap::{FirstToken, create_token},
+    bootstrap::{FirstToken, create_token, migrate},
     table::{INGEST as INGEST_ROLES, Need, TABLE as ACCESS},
 };
 pub use api::openapi;
@@ -60,7 +60,7 @@ pub use start_error::StartError;
 pub use worker::plays::{LeaseCounts, LeaseFault, play as play_lease};
 
 use access::{Access, proxies::TrustedProxies};
-use config::{Config, Mode, Retention, ServerRoles};
+use config::{Config, Mode, ServerRoles};
 use database::peers::Peers;
 use http::{backlog::Backlog, tls::TlsAcceptor};
 use ingest::{
@@ -70,15 +70,12 @@ use ingest::{
 use live::{followers::Followers, snapshots::Snapshots};
 use shop::keeper::ShopKeeper;
 use span_bus::SpanBus;
-use startup::DbStartup;
+use startup::{DbStartup, TableRules};
 use telemetry::{calls::Watch, own_endpoint::refuse_own_endpoints};
 use worker::{
     state::{RunState, Worker},
     stores::StoreSet,
 };
-
-/// The documents of the provisioning folder, if there is one.
-type ProvidedDocuments = Option<Vec<database::provision::ProvisionedDocument>>;
 
 /// The minimum number of threads for computations.
 const COMPUTE_MIN: usize = 4;
@@ -113,14 +110,14 @@ pub async fn start(
 ) -> Result<Handle, StartError> {
     let (tls, spans) = (fits(&config)?, ingest::Settings::of(&config));
     // The provisioned documents are read before anything changes.
-    let (otlp, provided) = provided(&config)?;
+    let (otlp, rules) = provided(&config)?;
     let (db, calm_db) = database::pools(&config, world, &work)?;
     let (access, proxies, gate) = access(&config, &calm_db, world);
     let (shop, terms) = first_run(&config, demo, &access, (world, &work))?;
     let (triggers, stores, pool) = (strangers(&config, &shop), stores(&config), pool(&work));
     let Config { telemetry: exporters, roles, listen, workers, ids, retention, limits, .. } =
         config;
-    let known = (ids.keys, provided, retention);
+    let known = (ids.keys, rules);
     let parts = open_ingest(spans, gate, (&db, known), roles, (world, &work)).await?;
     let IngestParts { seen, opening, receiver } = parts;
     let (_, peers, bus) = seen.clone();
@@ -196,14 +193,14 @@ struct IngestParts {
 async fn open_ingest(
     spans: ingest::Settings,
     gate: Option<receiver::Gate>,
-    (db, (keys, provided, retention)): (&Db, (Vec<Key>, ProvidedDocuments, Retention)),
+    (db, (keys, rules)): (&Db, (Vec<Key>, TableRules)),
     roles: ServerRoles,
     (world, work): (World, &runtime::Handle),
 ) -> Result<IngestParts, StartError> {
     let (bus, identity) = spans.open_bus(world).await?;
     let peers = Peers::new(identity, (Arc::clone(&bus), spans.streams()), roles, world);
     let seen = (Interests::default(), peers, bus);
-    let opening = DbStartup::new(db.clone(), keys, seen.clone(), world).with(provided, retention);
+    let opening = DbStartup::new(db.clone(), keys, seen.clone(), world).with(rules);
     let (settings, ingest) = (spans.receiver(gate, cores(work))?, opening.ingest());
     let receiver = receiver::start(settings, Arc::new(ingest)).await?;
     Ok(IngestParts { seen, opening, receiver })
@@ -352,11 +349,17 @@ fn is_own(config: &Config) -> bool {
     config.access.mode == Mode::Off && beyond(config.listen).is_none()
 }
 
-/// Returns the endpoint to which a Collector sends to reach this server, and the provisioned documents.
-fn provided(config: &Config) -> Result<(Arc<str>, ProvidedDocuments), StartError> {
+/// Returns the endpoint to which a Collector sends to reach this server, and what is done with the tables.
+fn provided(config: &Config) -> Result<(Arc<str>, TableRules), StartError> {
     let otlp: Arc<str> = receiver_name(config).into();
     let provided = database::provision::logged(config.provisioning.as_deref(), &otlp)?;
-    Ok((otlp, provided))
+    let rules = TableRules {
+        provided,
+        partition: config.retention.partition,
+        migrates: config.migrate,
+        bootstrap_token: config.access.bootstrap_token.clone(),
+    };
+    Ok((otlp, rules))
 }
 
 /// Monitors whether the work runtime makes progress, except while a full telemetry buffer blocks it.

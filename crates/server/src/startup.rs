@@ -11,7 +11,7 @@ use std::{
 };
 
 use db::{Db, DbError, PartitionPeriod};
-use model::{Fault, Faulty, Key, KeyRing, World};
+use model::{Fault, Faulty, Key, KeyRing, Secret, World};
 use tokio::{
     sync::watch,
     time::{sleep, timeout},
@@ -19,8 +19,7 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use crate::{
-    access::login_cookie::LoginKeys,
-    config::Retention,
+    access::{self, login_cookie::LoginKeys},
     database::{
         keys::Keys,
         peers::Peers,
@@ -38,6 +37,19 @@ const FIRST_MAX: Duration = Duration::from_secs(3);
 /// How long to wait between tries.
 const RETRY: Duration = Duration::from_millis(500);
 
+/// What is done with the tables when they are opened.
+#[derive(Debug, Default)]
+pub(crate) struct TableRules {
+    /// The provisioned documents, applied whenever the database is opened.
+    pub(crate) provided: Option<Vec<ProvisionedDocument>>,
+    /// The period of the tables of runs.
+    pub(crate) partition: PartitionPeriod,
+    /// Whether missing migrations are applied, and not waited for.
+    pub(crate) migrates: bool,
+    /// The operator's own token.
+    pub(crate) bootstrap_token: Option<Secret>,
+}
+
 /// The startup of the database. Clones share the same state.
 #[derive(Clone, Debug)]
 pub(crate) struct DbStartup {
@@ -54,10 +66,7 @@ pub(crate) struct DbStartup {
     peers: Peers,
     /// Joined before the keys are known, for the same reason.
     bus: Arc<SpanBus>,
-    /// The provisioned documents, applied whenever the database is opened.
-    provided: Arc<Option<Vec<ProvisionedDocument>>>,
-    /// The period of the tables of runs.
-    partition: PartitionPeriod,
+    rules: Arc<TableRules>,
     /// Why the database is not open; `None` once it is.
     reason: Arc<watch::Sender<Option<String>>>,
     /// The last failure that was logged since the database was opened.
@@ -73,33 +82,15 @@ impl DbStartup {
         world: World,
     ) -> Self {
         let reason = watch::Sender::new(Some("the database is being opened".to_owned()));
-        let (keys, provided, reason) = (Keys::default(), Arc::default(), Arc::new(reason));
+        let (keys, rules, reason) = (Keys::default(), Arc::default(), Arc::new(reason));
         let login_keys = Arc::default();
         let broken = Arc::default();
-        let partition = PartitionPeriod::default();
-        Self {
-            db,
-            ids,
-            world,
-            keys,
-            login_keys,
-            interests,
-            peers,
-            bus,
-            provided,
-            partition,
-            reason,
-            broken,
-        }
+        Self { db, ids, world, keys, login_keys, interests, peers, bus, rules, reason, broken }
     }
 
-    /// Adds the provisioned documents, and the period of the tables of runs.
-    pub(crate) fn with(
-        self,
-        provided: Option<Vec<ProvisionedDocument>>,
-        retention: Retention,
-    ) -> Self {
-        Self { provided: Arc::new(provided), partition: retention.partition, ..self }
+    /// Sets what is done with the tables.
+    pub(crate) fn with(self, rules: TableRules) -> Self {
+        Self { rules: Arc::new(rules), ..self }
     }
 
     pub(crate) fn keys(&self) -> Keys {
@@ -193,9 +184,15 @@ impl DbStartup {
     /// Tries once; returns the conflict if another server prevents it.
     async fn open(&self) -> Result<Option<String>, DbError> {
         self.db.greet().await?;
-        self.db.migrate().await?;
+        let rules = &*self.rules;
+        if rules.migrates {
+            self.db.migrate().await?;
+        } else if let Some(missing) = self.db.missing_migrations().await? {
+            let what = "`server.migrate` is false: run `qualitytrace migrate` with this version";
+            return Ok(Some(format!("the tables of the database lack {missing}, and {what}")));
+        }
         // Before the first run is accepted: a row that is written before its period has a partition stays outside of it.
-        let keep = db::Keep { partition: self.partition, ..db::Keep::default() };
+        let keep = db::Keep { partition: rules.partition, ..db::Keep::default() };
         self.db.upkeep(self.world.now(), keep).await?;
         let stored = self.db.id_key(Key::from_bytes(self.world.random())).await?;
         let ids: Vec<Key> = self.ids.iter().copied().chain([stored]).collect();
@@ -207,7 +204,9 @@ impl DbStartup {
             Err(conflict) => return Ok(Some(conflict)),
         };
         self.bus.join(slot, &ids, self.world).await;
-        if let Some(provided) = &*self.provided {
+        let token = rules.bootstrap_token.as_ref();
+        access::bootstrap::keep_token(&self.db, token, self.world).await?;
+        if let Some(provided) = &rules.provided {
             provision::apply(&self.db, provided.clone(), self.world.now()).await?;
         }
         self.login_keys.get_or_init(|| LoginKeys::of(&ids));

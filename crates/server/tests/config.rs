@@ -77,6 +77,8 @@ postgres.dbname=record
 postgres.params=sslmode=require
 postgres.pool=3
 server.bind=0.0.0.0
+server.migrate=false
+server.auth.bootstrapToken=qtt_0123456789012345678901234567890123456789abc
 server.httpPort=2
 server.otlpGrpcPort=3
 server.otlpHttpPort=4

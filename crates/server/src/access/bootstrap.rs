@@ -24,6 +24,37 @@ pub struct FirstToken {
     pub days: u16,
 }
 
+/// What made the token of the configuration.
+const CONFIGURATION: &str = "the configuration (`server.auth.bootstrapToken`)";
+
+/// Makes the token of the configuration valid, and revokes the one that was there before it.
+pub(crate) async fn keep_token(
+    db: &Db,
+    token: Option<&Secret>,
+    world: World,
+) -> Result<(), DbError> {
+    let wanted = TokenSpec {
+        kind: TokenKind::Token,
+        name: "bootstrap".to_owned(),
+        role: Role::Admin,
+        projects: None,
+        seconds: u64::from(DAYS_MAX) * 24 * 60 * 60,
+        made_by: CONFIGURATION.to_owned(),
+        person: None,
+        address: None,
+    };
+    let kept = token.and_then(|token| token::keep(token, wanted, world));
+    db.keep_configured_token(kept.as_ref(), (CONFIGURATION, world.now())).await
+}
+
+/// Migrates the tables of the database of the configuration.
+pub async fn migrate(config: &Config) -> Result<(), DbError> {
+    let db = Db::connect(&connect(&config.postgres, CALM_POOL_MAX)).await?;
+    let migrated = db.migrate().await;
+    db.close().await;
+    migrated
+}
+
 /// Creates a token in the database of the configuration, after migrating the schema. Only this call returns the token.
 pub async fn create_token(
     config: &Config,

@@ -10,10 +10,10 @@ use db::{NewToken, PersonId, TokenKind};
 use model::{Project, Role, Secret, Timestamp, TokenId, World};
 use ring::digest;
 
-/// The prefix of a token.
-pub(crate) const PREFIX: &str = "qtt_";
-/// The number of characters after the prefix: 32 bytes.
-const LETTERS: usize = 43;
+use crate::config::is_token;
+
+pub(crate) use crate::config::TOKEN_PREFIX as PREFIX;
+
 /// The default lifetime of a token in days.
 pub(crate) const DAYS: u16 = 90;
 /// The maximum lifetime of a token in days.
@@ -42,12 +42,22 @@ pub(crate) struct TokenSpec {
 /// Creates a token: returns the text to show, and the row to store.
 pub(crate) fn make(wanted: TokenSpec, world: World) -> (Secret, NewToken) {
     let shown = format!("{PREFIX}{}", URL_SAFE_NO_PAD.encode(world.random::<32>()));
+    let kept = row(digest_of(&shown), wanted, world);
+    (Secret::new(shown), kept)
+}
+
+/// Returns the row to store for a token that exists; none if it has not the form of one.
+pub(crate) fn keep(shown: &Secret, wanted: TokenSpec, world: World) -> Option<NewToken> {
+    hash(shown.expose()).map(|hash| row(hash, wanted, world))
+}
+
+fn row(hash: Hash, wanted: TokenSpec, world: World) -> NewToken {
     let made_at = world.now();
     let lasts = wanted.seconds.saturating_mul(1_000_000_000);
-    let kept = NewToken {
+    NewToken {
         id: TokenId::new(made_at, world.random()),
         kind: wanted.kind,
-        hash: digest_of(&shown),
+        hash,
         name: wanted.name,
         role: wanted.role,
         projects: wanted.projects,
@@ -56,14 +66,12 @@ pub(crate) fn make(wanted: TokenSpec, world: World) -> (Secret, NewToken) {
         expires_at: Timestamp::from_nanos(made_at.as_nanos().saturating_add(lasts)),
         person: wanted.person,
         address: wanted.address,
-    };
-    (Secret::new(shown), kept)
+    }
 }
 
 /// Returns the hash of a text, if it has the form of a token.
 pub(crate) fn hash(shown: &str) -> Option<Hash> {
-    let letters = shown.strip_prefix(PREFIX)?;
-    (letters.len() == LETTERS).then(|| digest_of(shown))
+    is_token(shown).then(|| digest_of(shown))
 }
 
 /// Redacts tokens in a text that others read: a caller may have put one into a path by mistake.

@@ -14,7 +14,7 @@ use axum::{
 };
 use db::{ApplyOptions, DocumentSummary, NewDocument, Precondition, StoredVersion};
 use lang::StorableDocument;
-use model::{DocumentKind, Fault, Project, Role, TestId, Timestamp};
+use model::{DocumentKind, ErrorCode, Fault, Project, Role, TestId, Timestamp};
 use serde::{Deserialize, Serialize};
 use source::{Colour, Diagnostic, Text};
 use utoipa::{IntoParams, ToSchema};
@@ -29,7 +29,6 @@ use crate::{
     database::provision,
     http::{
         app::App,
-        code::ProblemCode,
         extract::{self, Document, QueryParams, RequestContext},
         problem::Problem,
     },
@@ -288,14 +287,14 @@ async fn put(
             format!("there are {} documents: expected the {kind} `{id}` alone", kept.len());
         return Err(Problem::new(Fault::Invalid, detail)
             .with_status(StatusCode::UNPROCESSABLE_ENTITY)
-            .with_code(ProblemCode::InvalidDocument));
+            .with_code(ErrorCode::InvalidDocument));
     };
     if (one.kind, &one.id) != (kind, &id) {
         let detail =
             format!("the document is the {} `{}`: expected the {kind} `{id}`", one.kind, one.id);
         return Err(Problem::new(Fault::Invalid, detail)
             .with_status(StatusCode::UNPROCESSABLE_ENTITY)
-            .with_code(ProblemCode::InvalidDocument));
+            .with_code(ErrorCode::InvalidDocument));
     }
     let documents = keep(heard, kept, (&asked.project, &file, expected)).await?;
     let version = documents.first().map_or(0, |change| change.version);

@@ -10,7 +10,7 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use db::StepOutcome;
-use model::{Fault, Outcome, Project, RunId};
+use model::{ErrorCode, Fault, Outcome, Project, RunId};
 use report::{FOR_CLIENT, FORMATS, Format, ReportInput, Waterfall};
 use serde::Deserialize;
 use source::Colour;
@@ -24,7 +24,6 @@ use super::{openapi, runs, suite_runs};
 use crate::{
     http::{
         app::App,
-        code::ProblemCode,
         extract::{PathId, QueryParams},
         permit::ReaderPermit,
         problem::Problem,
@@ -204,7 +203,7 @@ pub(super) fn under_way(id: RunId) -> Problem {
     let detail = format!(
         "`{id}` has not ended, and only of what ended is there something to tell: ask again later"
     );
-    Problem::new(Fault::Conflict, detail).with_code(ProblemCode::RunActive)
+    Problem::new(Fault::Conflict, detail).with_code(ErrorCode::RunActive)
 }
 
 /// Reads outcomes and traces for a report.

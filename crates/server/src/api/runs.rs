@@ -13,7 +13,7 @@ use axum::{
 };
 use bus::Bus;
 use db::{DbError, IdempotencyKey, NewRun, RunAcceptance, RunVars, StoredRun};
-use model::{Fault, Project, RunId, TestId};
+use model::{ErrorCode, Fault, Project, RunId, TestId};
 use serde::Deserialize;
 use utoipa::{IntoParams, ToSchema};
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -23,7 +23,6 @@ use crate::{
     access::Caller,
     http::{
         app::App,
-        code::ProblemCode,
         extract::{Document, PathId, QueryParams},
         permit::ReaderPermit,
         problem::Problem,
@@ -190,7 +189,7 @@ pub(super) fn pressed(app: &App) -> Result<(), Problem> {
         "no new runs for now: an exporter's buffer is nearly full, because its destination does not take the \
          server's telemetry; try again later, or see `GET /metrics` (telemetry_exporter_…)",
     )
-    .with_code(ProblemCode::TelemetryBlocked))
+    .with_code(ErrorCode::TelemetryBlocked))
 }
 
 impl Start {
@@ -258,9 +257,7 @@ pub(super) fn refused(error: DbError) -> Problem {
     let is_other = matches!(error, DbError::OtherRequest { .. });
     let problem = Problem::from(error);
     match is_other {
-        true => {
-            problem.with_status(StatusCode::UNPROCESSABLE_ENTITY).with_code(ProblemCode::KeyUsed)
-        }
+        true => problem.with_status(StatusCode::UNPROCESSABLE_ENTITY).with_code(ErrorCode::KeyUsed),
         false => problem,
     }
 }

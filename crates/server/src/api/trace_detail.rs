@@ -11,7 +11,7 @@ use axum::{
 use base64::{Engine, engine::general_purpose::STANDARD};
 use lang::SelectionError;
 use model::{
-    Fault, Faulty, Project, RunId, SpanId, Timestamp, Trace,
+    ErrorCode, Fault, Faulty, Project, RunId, SpanId, Timestamp, Trace,
     trace::{Attributes, Event, Link, Span, ValueRef},
 };
 use serde::{Deserialize, Serialize};
@@ -23,7 +23,6 @@ use super::{openapi, runs::ProjectQuery, traces::TraceSource};
 use crate::{
     http::{
         app::App,
-        code::ProblemCode,
         extract::{PathId, PathIds, QueryParams},
         permit::ReaderPermit,
         problem::Problem,
@@ -234,7 +233,7 @@ async fn select(
 ) -> Result<Json<SelectedSpans>, Problem> {
     if q.len() > SELECTOR_BYTES_MAX {
         let detail = format!("`q` has more than {SELECTOR_BYTES_MAX} bytes");
-        return Err(Problem::new(Fault::Invalid, detail).with_code(ProblemCode::TooLarge));
+        return Err(Problem::new(Fault::Invalid, detail).with_code(ErrorCode::TooLarge));
     }
     let source = TraceSource { app: &app, context, project: &project, id };
     let place = ReaderPermit::take(&app, &project).await;
@@ -260,7 +259,7 @@ async fn attribute(
 ) -> Result<Json<AttributeValues>, Problem> {
     if key.len() > KEY_BYTES_MAX {
         let detail = format!("`key` has more than {KEY_BYTES_MAX} bytes");
-        return Err(Problem::new(Fault::Invalid, detail).with_code(ProblemCode::TooLarge));
+        return Err(Problem::new(Fault::Invalid, detail).with_code(ErrorCode::TooLarge));
     }
     let source = TraceSource { app: &app, context, project: &project, id };
     let place = ReaderPermit::take(&app, &project).await;

@@ -7,6 +7,11 @@ use model::Secret;
 use source::{Fields, Item};
 use url::Url;
 
+/// The prefix of a token.
+pub(crate) const TOKEN_PREFIX: &str = "qtt_";
+/// The number of characters after the prefix: 32 bytes.
+const TOKEN_LETTERS: usize = 43;
+
 /// The authentication of callers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccessConfig {
@@ -16,6 +21,8 @@ pub struct AccessConfig {
     pub oidc: Option<OidcConfig>,
     /// Whether senders of OTLP must authenticate.
     pub ingest_required: bool,
+    /// A token of the operator, who needs no other one to begin with.
+    pub bootstrap_token: Option<Secret>,
 }
 
 /// Whether callers must authenticate.
@@ -58,8 +65,16 @@ pub(super) fn read(mut fields: Fields<'_>) -> AccessConfig {
     // An operator who turns authentication on means senders of OTLP too.
     let ingest_required = ingest.boolean("required").unwrap_or(mode == Mode::On);
     ingest.finish();
+    let bootstrap_token = fields.take("bootstrapToken").and_then(|item| {
+        let text = item.string()?.to_owned();
+        let is_token = is_token(&text);
+        if !is_token {
+            item.misfit("`qtt_` and 43 letters, digits, `-` or `_`: 32 random bytes in base64url");
+        }
+        is_token.then(|| Secret::new(text))
+    });
     fields.finish();
-    AccessConfig { mode, oidc, ingest_required }
+    AccessConfig { mode, oidc, ingest_required, bootstrap_token }
 }
 
 fn oidc(mut fields: Fields<'_>) -> OidcConfig {
@@ -83,6 +98,13 @@ fn oidc(mut fields: Fields<'_>) -> OidcConfig {
     };
     fields.finish();
     oidc
+}
+
+/// Whether a text has the form of a token.
+pub(crate) fn is_token(text: &str) -> bool {
+    let is_letter = |it: u8| it.is_ascii_alphanumeric() || b"-_".contains(&it);
+    let letters = text.strip_prefix(TOKEN_PREFIX).map(str::as_bytes);
+    letters.is_some_and(|it| it.len() == TOKEN_LETTERS && it.iter().copied().all(is_letter))
 }
 
 /// Whether a connection to this URL cannot be read or changed on the way: it uses TLS, or stays on this machine.

@@ -6,6 +6,7 @@
 
 mod access;
 mod bounds;
+mod flags;
 mod key_rings;
 mod keys;
 mod nats;
@@ -29,9 +30,10 @@ use telemetry::{
 };
 use url::Url;
 
-pub(crate) use access::is_safe;
 pub use access::{AccessConfig, Mode, OidcConfig, Role};
+pub(crate) use access::{TOKEN_PREFIX, is_safe, is_token};
 pub use bounds::{Limits, Retention, Workers};
+pub use flags::FLAGS;
 pub use key_rings::{Ids, SecretKey, Secrets};
 pub use keys::{KEYS, schema};
 pub use nats::Nats;
@@ -45,85 +47,6 @@ pub use web::WebConfig;
 pub const PREFIX: &str = "QUALITYTRACE";
 /// The default `service.name`.
 const SERVICE_NAME: &str = "quality-trace";
-/// Variables with this prefix that are flags, not keys.
-pub const FLAGS: &[&str] = &[
-    "QUALITYTRACE_ATTRIBUTES",
-    "QUALITYTRACE_CA",
-    "QUALITYTRACE_CHECK",
-    "QUALITYTRACE_CONFIG",
-    "QUALITYTRACE_CONTEXT",
-    "QUALITYTRACE_DEMO_FAULT",
-    "QUALITYTRACE_DEMO_HTTP",
-    "QUALITYTRACE_DEMO_OTLP",
-    "QUALITYTRACE_DEMO_PROCESSES",
-    "QUALITYTRACE_DIFF",
-    "QUALITYTRACE_DOCUMENT",
-    "QUALITYTRACE_DRAIN",
-    "QUALITYTRACE_DRY_RUN",
-    "QUALITYTRACE_EVENTS",
-    "QUALITYTRACE_FAIL_FAST",
-    "QUALITYTRACE_FIELD",
-    "QUALITYTRACE_FORMAT",
-    "QUALITYTRACE_GATE",
-    "QUALITYTRACE_HTTP",
-    "QUALITYTRACE_INPUT",
-    "QUALITYTRACE_JOBS",
-    "QUALITYTRACE_KEEP",
-    "QUALITYTRACE_LAST",
-    "QUALITYTRACE_LAST_FAILED",
-    "QUALITYTRACE_LIMIT",
-    "QUALITYTRACE_MAX_MUTANTS",
-    "QUALITYTRACE_MIN_SCORE",
-    "QUALITYTRACE_OTLP",
-    "QUALITYTRACE_OTLP_GRPC",
-    "QUALITYTRACE_OTLP_HTTP",
-    "QUALITYTRACE_OUTPUT",
-    "QUALITYTRACE_PARTIAL",
-    "QUALITYTRACE_PLAIN_HTTP",
-    "QUALITYTRACE_PROFILE",
-    "QUALITYTRACE_PROJECT",
-    "QUALITYTRACE_PROTOCOL",
-    "QUALITYTRACE_PRUNE",
-    "QUALITYTRACE_QUIET",
-    "QUALITYTRACE_READY",
-    "QUALITYTRACE_READY_ONLY",
-    "QUALITYTRACE_READY_TIMEOUT",
-    "QUALITYTRACE_REPEAT",
-    "QUALITYTRACE_REPORT",
-    "QUALITYTRACE_RETRIES",
-    "QUALITYTRACE_REVISION",
-    "QUALITYTRACE_ROLES",
-    "QUALITYTRACE_RULES",
-    "QUALITYTRACE_RUN",
-    "QUALITYTRACE_SECRET",
-    "QUALITYTRACE_SEED",
-    "QUALITYTRACE_SERVER",
-    "QUALITYTRACE_SET",
-    "QUALITYTRACE_SHARD",
-    "QUALITYTRACE_SINCE",
-    "QUALITYTRACE_STORE",
-    "QUALITYTRACE_SURVIVORS",
-    "QUALITYTRACE_TAG",
-    "QUALITYTRACE_TEST",
-    "QUALITYTRACE_TIMEOUT",
-    "QUALITYTRACE_TOKEN",
-    "QUALITYTRACE_TOKEN_DAYS",
-    "QUALITYTRACE_TOKEN_NAME",
-    "QUALITYTRACE_TOKEN_PROJECT",
-    "QUALITYTRACE_TOKEN_ROLE",
-    "QUALITYTRACE_TRACE",
-    "QUALITYTRACE_TRACES",
-    "QUALITYTRACE_TRACE_ID",
-    "QUALITYTRACE_TRUST",
-    "QUALITYTRACE_UNTIL",
-    "QUALITYTRACE_VARIABLE_SET",
-    "QUALITYTRACE_VARS",
-    "QUALITYTRACE_VERBOSE",
-    "QUALITYTRACE_VERDICT",
-    "QUALITYTRACE_VERSION",
-    "QUALITYTRACE_WATCH",
-];
-
 /// The beginning of the variables by which `cargo xtask services env` passes the addresses of servers to tests. A user who has
 /// them set wants no warning about each.
 const OF_TESTS: &str = "QUALITYTRACE_TEST_";
@@ -167,6 +90,8 @@ pub struct Config {
     pub nats: Option<Nats>,
     /// The log on stderr.
     pub log: Log,
+    /// Whether a start migrates the tables.
+    pub migrate: bool,
     /// The documents that are applied at every start: a file, or a folder of them.
     pub provisioning: Option<PathBuf>,
     /// The directory for data outside of the database.
@@ -359,6 +284,7 @@ fn config(mut root: Fields<'_>, environment: &Environment, found: &Diagnostics) 
         stores: reach::stores(server.section("stores")),
         nats: nats::read(&mut root, found),
         log: log(root.section("log")),
+        migrate: server.boolean("migrate").unwrap_or(true),
         provisioning: server.string("provisioning").map(PathBuf::from),
         data_directory,
     };

@@ -11,11 +11,11 @@ use std::{
 
 use axum::http::StatusCode;
 use db::Db;
-use model::{Fault, Project};
+use model::{ErrorCode, Fault, Project};
 use tokio::{task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::{code::ProblemCode, problem::Problem};
+use super::problem::Problem;
 
 /// How often the database is read.
 const POLL: Duration = Duration::from_secs(2);
@@ -68,7 +68,7 @@ impl Backlog {
         );
         Err(Problem::new(Fault::Overloaded, detail)
             .with_status(StatusCode::TOO_MANY_REQUESTS)
-            .with_code(ProblemCode::Overloaded)
+            .with_code(ErrorCode::Overloaded)
             .with_retry(RETRY_S))
     }
 

@@ -16,9 +16,9 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use db::{Db, DbError, NewAudit, TokenKind};
-use model::{Fault, Project, Role};
+use model::{ErrorCode, Fault, Project, Role};
 
-use super::{app::App, code::ProblemCode, problem::Problem};
+use super::{app::App, problem::Problem};
 use crate::{
     access::{
         Caller, RateKey, Unknown,
@@ -56,7 +56,7 @@ pub(crate) async fn guard(State(app): State<App>, request: Request, next: Next) 
     };
     let mut response = match refused {
         Some(reason) => {
-            Problem::new(Fault::Denied, reason).with_code(ProblemCode::CrossOrigin).into_response()
+            Problem::new(Fault::Denied, reason).with_code(ErrorCode::CrossOrigin).into_response()
         }
         None => next.run(request).await,
     };
@@ -321,7 +321,7 @@ fn unknown(detail: &str) -> Response {
 fn slower(what: &str, wait: Duration) -> Response {
     let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
     Problem::new(Fault::Overloaded, format!("{what}: wait a moment"))
-        .with_code(ProblemCode::RateLimited)
+        .with_code(ErrorCode::RateLimited)
         .with_retry(seconds.max(1))
         .into_response()
 }

@@ -3,7 +3,6 @@
 pub(crate) mod accept;
 pub(crate) mod app;
 pub(crate) mod backlog;
-pub(crate) mod code;
 pub(crate) mod compression;
 pub(crate) mod extract;
 pub(crate) mod guard;

@@ -6,12 +6,17 @@ use axum::{
     response::{IntoResponse, Response},
 };
 use db::DbError;
-use model::{Fault, Faulty};
+use model::{ErrorCode, Fault, Faulty};
 use serde::Serialize;
 use source::{Diagnostic, Severity};
-use utoipa::ToSchema;
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{
+        ObjectBuilder, RefOr,
+        schema::{Schema, Type},
+    },
+};
 
-use super::code::ProblemCode;
 use crate::access::token;
 
 /// The media type of a problem.
@@ -19,6 +24,23 @@ pub(crate) const CONTENT_TYPE: &str = "application/problem+json";
 
 /// The path of the pages of errors.
 pub(crate) const PAGES: &str = "/errors/";
+
+/// The names of the errors that the API responds with.
+pub(crate) struct ProblemCode;
+
+impl PartialSchema for ProblemCode {
+    fn schema() -> RefOr<Schema> {
+        let codes = ErrorCode::ALL.iter().filter(|code| code.is_of_api()).map(|code| code.as_str());
+        ObjectBuilder::new()
+            .schema_type(Type::String)
+            .description(Some("Why a request failed, in one word for programs."))
+            .enum_values(Some(codes))
+            .build()
+            .into()
+    }
+}
+
+impl ToSchema for ProblemCode {}
 
 /// The body of a problem, for a server whose paths have a prefix.
 #[derive(Clone, Debug)]
@@ -30,7 +52,7 @@ pub(crate) struct Problem {
     status: StatusCode,
     fault: Fault,
     /// A code that is more specific than the status.
-    code: Option<ProblemCode>,
+    code: Option<ErrorCode>,
     detail: String,
     diagnostics: Vec<DocumentDiagnostic>,
     /// When a caller may retry, if that may help, in seconds.
@@ -63,7 +85,8 @@ pub(crate) struct ProblemBody<'a> {
     /// The status of the response.
     status: u16,
     /// Why the request failed, for programs. Later versions may add codes.
-    code: ProblemCode,
+    #[schema(value_type = ProblemCode)]
+    code: ErrorCode,
     /// What happened, and what to do; the errors of a document with their snippets.
     detail: &'a str,
     /// The errors of a document, each with its location.
@@ -91,7 +114,7 @@ impl Problem {
             // Not 400: the request itself is valid.
             ..Self::new(Fault::Invalid, picture)
                 .with_status(StatusCode::UNPROCESSABLE_ENTITY)
-                .with_code(ProblemCode::InvalidDocument)
+                .with_code(ErrorCode::InvalidDocument)
         }
     }
 
@@ -111,7 +134,8 @@ impl Problem {
     }
 
     /// Returns the same problem with a code that is more specific than its status.
-    pub(crate) fn with_code(self, code: ProblemCode) -> Self {
+    pub(crate) fn with_code(self, code: ErrorCode) -> Self {
+        debug_assert!(code.is_of_api(), "`{code}` is not among the codes of the API");
         Self { code: Some(code), ..self }
     }
 }
@@ -121,8 +145,8 @@ impl From<DbError> for Problem {
         let problem = Self::new(error.fault(), error.to_string());
         match error {
             DbError::Changed { .. } => problem.with_status(StatusCode::PRECONDITION_FAILED),
-            DbError::NoSecretKey { .. } => problem.with_code(ProblemCode::SecretKeyMissing),
-            DbError::LostSecretKey { .. } => problem.with_code(ProblemCode::SecretKeyLost),
+            DbError::NoSecretKey { .. } => problem.with_code(ErrorCode::SecretKeyMissing),
+            DbError::LostSecretKey { .. } => problem.with_code(ErrorCode::SecretKeyLost),
             _ => problem,
         }
     }
@@ -133,9 +157,9 @@ impl IntoResponse for Problem {
         if self.fault == Fault::Internal {
             tracing::error!(detail = self.detail, "internal error");
         }
-        let code = self.code.unwrap_or(ProblemCode::of(self.status));
+        let code = self.code.unwrap_or(ErrorCode::of_status(self.status.as_u16()));
         let form = ProblemBody {
-            kind: format!("{PAGES}{}", code.name()),
+            kind: format!("{PAGES}{}", code),
             title: self.status.canonical_reason().unwrap_or("error"),
             status: self.status.as_u16(),
             code,

@@ -10,12 +10,11 @@ use axum::{
     response::{IntoResponse, Response},
     routing::MethodRouter,
 };
-use model::Fault;
+use model::{ErrorCode, Fault};
 use tokio::task::JoinSet;
 
 use super::{
     app::App,
-    code::ProblemCode,
     guard, observe,
     problem::{self, Problem},
 };
@@ -137,7 +136,7 @@ pub(crate) fn not_ready(app: &App, why: &str) -> Problem {
         Mode::Off => why,
         Mode::On => "the server's log states what it waits for",
     };
-    Problem::new(Fault::Upstream, format!("not ready: {why}")).with_code(ProblemCode::NotReady)
+    Problem::new(Fault::Upstream, format!("not ready: {why}")).with_code(ErrorCode::NotReady)
 }
 
 pub(crate) async fn no_such_path(uri: Uri) -> Problem {

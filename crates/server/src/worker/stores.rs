@@ -70,8 +70,12 @@ impl Faulty for StoresError {
 struct Inputs<'a>(&'a Vars);
 
 impl StoreInputs for Inputs<'_> {
-    fn vars(&self) -> &Vars {
-        self.0
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.0.variable(name)
+    }
+
+    fn environment(&self, name: &str) -> Option<&str> {
+        self.0.environment(name)
     }
 
     fn file(&self, path: &str) -> Result<String, String> {
