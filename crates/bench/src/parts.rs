@@ -8,6 +8,7 @@ mod cluster;
 mod collector;
 mod database;
 mod gate;
+mod mount;
 mod nats;
 pub(crate) mod open_runs;
 pub(crate) mod proc;
@@ -28,9 +29,11 @@ pub use cluster::Cluster;
 pub use collector::{CollectedData, CollectedLog, CollectedSpan, Collector};
 pub use database::Database;
 pub use gate::{Gate, Hold};
+pub use mount::Mount;
+pub(crate) use mount::set_fixed;
 pub use nats::NatsCluster;
 pub use relay::Relay;
-pub use server::{CommandResult, Server, qualitytrace};
+pub use server::{CommandResult, Server, qualitytrace, words};
 pub use sink::{Sink, SinkData, SpanId, unix_nanos};
 pub use target::{TEST_THAT_FIRES_NOTHING, Target};
 
@@ -40,7 +43,7 @@ const PORTS: std::ops::Range<u16> = 10_000..32_000;
 
 /// Starts a Collector with this configuration, in a folder that exists as long as it does, and waits until it listens on these
 /// ports.
-pub(crate) async fn collector_of(
+pub async fn collector_of(
     configuration: &str,
     ports: &[u16],
 ) -> Result<(tokio::process::Child, tempfile::TempDir)> {

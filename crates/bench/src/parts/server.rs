@@ -204,6 +204,18 @@ pub async fn qualitytrace(binary: &Path, arguments: &[&str]) -> Result<CommandRe
     })
 }
 
+/// Splits a command line; `'…'` keeps a word with spaces together.
+pub fn words(typed: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for (at, piece) in typed.split('\'').enumerate() {
+        match at % 2 {
+            0 => words.extend(piece.split_whitespace().map(str::to_owned)),
+            _ => words.push(piece.to_owned()),
+        }
+    }
+    words
+}
+
 /// Returns the configuration of the first seed document, with the addresses of the parts here.
 fn seeds_configuration(database: &Database, collector: u16) -> Result<String> {
     let postgres = database.section()?;

@@ -14,7 +14,6 @@ mod files;
 mod held;
 mod kill;
 mod limits;
-mod mount;
 mod neighbours;
 #[path = "../../../../lib/telemetry/tests/peer/mod.rs"]
 #[expect(dead_code, reason = "the tests of the library use the rest of it")]

@@ -14,11 +14,10 @@ use tokio::time::sleep;
 
 use super::{
     Fault, Ground,
-    mount::{Mount, set_fixed},
     peer::Peer,
     program::{BOTH, Program, SOON, SteadyLoad, exporter, kept_in, local, received},
 };
-use crate::parts::free_port;
+use crate::parts::{Mount, free_port, set_fixed};
 
 const MIB: u64 = 1024 * 1024;
 const EXPORTER: &str = "tracer.peer";

@@ -1,4 +1,4 @@
-//! A small file system for disk faults. Mounting needs root: without it these faults fail with a message.
+//! A small file system for disk faults. Mounting needs root: without it what needs one fails with a message.
 
 use std::{
     path::{Path, PathBuf},
@@ -10,14 +10,14 @@ use tempfile::TempDir;
 
 /// A file system in memory, of a fixed size, until it is dropped.
 #[derive(Debug)]
-pub(super) struct Mount {
+pub struct Mount {
     path: PathBuf,
     _folder: TempDir,
 }
 
 impl Mount {
     /// Mounts a file system of this size in bytes.
-    pub(super) fn new(bytes: u64) -> Result<Self> {
+    pub fn new(bytes: u64) -> Result<Self> {
         let folder = TempDir::new()?;
         let path = folder.path().join("disk");
         std::fs::create_dir(&path)?;
@@ -27,17 +27,18 @@ impl Mount {
         Ok(Self { path, _folder: folder })
     }
 
-    pub(super) fn path(&self) -> &Path {
+    /// Returns the folder on which it is mounted.
+    pub fn path(&self) -> &Path {
         &self.path
     }
 
     /// Changes its size.
-    pub(super) fn resize(&self, bytes: u64) -> Result<()> {
+    pub(crate) fn resize(&self, bytes: u64) -> Result<()> {
         run("mount", &["-o", &format!("remount,size={bytes}")], &self.path)
     }
 
     /// Makes it read-only; no file may be open for writing.
-    pub(super) fn make_read_only(&self) -> Result<()> {
+    pub(crate) fn make_read_only(&self) -> Result<()> {
         run("mount", &["-o", "remount,ro"], &self.path)
     }
 }
@@ -50,7 +51,7 @@ impl Drop for Mount {
 }
 
 /// Forbids or allows the creation and removal of files in a folder: this applies even to root.
-pub(super) fn set_fixed(folder: &Path, is_fixed: bool) -> Result<()> {
+pub(crate) fn set_fixed(folder: &Path, is_fixed: bool) -> Result<()> {
     run("chattr", &[if is_fixed { "+i" } else { "-i" }], folder)
 }
 
