@@ -11,6 +11,8 @@ mod runs;
 #[cfg(test)]
 mod schemas;
 mod server;
+#[cfg(test)]
+mod server_commands;
 mod shared;
 mod start;
 mod store;
@@ -29,10 +31,11 @@ use crate::demo;
 
 pub(crate) use connection::Connection;
 pub(crate) use format::{FormatArgs, OutputFormat, TextFormat};
+pub(crate) use help::shortened;
 pub(crate) use project::{ProjectCommand, ProjectFileArgs, ProjectShow};
 pub(crate) use ready::Ready;
 pub(crate) use report::Target;
-pub(crate) use run::{Protocol, RunArgs, Shard, address};
+pub(crate) use run::{Protocol, RunArgs, Shard, StartFlags, address};
 pub(crate) use runs::{
     RunRejudge, RunReport, RunStop, RunTrace, RunView, RunWatch, RunsCommand, RunsList,
 };
@@ -42,7 +45,7 @@ pub(crate) use server::{
 };
 pub(crate) use shared::{Configuration, Filter, ReportArgs, Tests, TraceFileArgs, Variables};
 pub(crate) use start::{
-    ContextCommand, DoctorArgs, InitArgs, LoginArgs, LogoutArgs, NewArgs, WhoamiArgs,
+    ContextCommand, DoctorArgs, InitArgs, LoginArgs, LogoutArgs, NewArgs, TargetUrl, WhoamiArgs,
 };
 pub(crate) use store::{StoreCommand, StoreTest};
 pub(crate) use token::{
@@ -50,6 +53,10 @@ pub(crate) use token::{
 };
 pub(crate) use traces::{Accept, Diff, Mutate, Record, TraceArgs};
 pub(crate) use typed::without_effect;
+
+/// Each operation of the API with its command, or behind `-` why it has none.
+#[cfg(test)]
+pub(crate) const OPERATIONS: &str = include_str!("args/operations.txt");
 
 /// Trace-based testing for distributed systems.
 ///
@@ -106,6 +113,13 @@ pub(crate) enum Command {
     #[command(flatten)]
     OfServer(OfServer),
     Serve(Serve),
+    /// Migrate the tables of the database of a configuration to this version, and end
+    ///
+    /// For servers with `server.migrate: false`: run it before the first server of a new version starts. Servers of the version before
+    /// go on meanwhile.
+    ///
+    /// Example: qualitytrace migrate --config quality-trace-config.yaml
+    Migrate(Configuration),
     Init(InitArgs),
     New(NewArgs),
     Doctor(DoctorArgs),
@@ -164,8 +178,6 @@ pub(crate) enum OfServer {
 pub(crate) struct Check {
     #[command(flatten)]
     pub(crate) tests: Tests,
-    #[command(flatten)]
-    pub(crate) variables: Variables,
     /// 64 hexadecimal digits: functions such as `uuid()` give what they gave under this seed
     #[arg(long, value_name = "HEX", value_parser = shared::seed, env = "QUALITYTRACE_SEED")]
     pub(crate) seed: Option<[u8; 32]>,
@@ -184,6 +196,8 @@ pub(crate) struct Check {
     pub(crate) partial: bool,
     #[command(flatten)]
     pub(crate) reports: ReportArgs,
+    #[command(flatten)]
+    pub(crate) variables: Variables,
 }
 
 /// Hold a recorded trace against the analyzer's rules
@@ -253,7 +267,7 @@ pub(crate) struct Completion {
 #[derive(Debug, clap::Args)]
 pub(crate) struct Man {
     /// The folder [default: stdout gets the page of the program]
-    #[arg(long, short, value_name = "FOLDER", env = "QUALITYTRACE_OUTPUT")]
+    #[arg(long, short, value_name = "FOLDER", env = "QUALITYTRACE_MAN_OUTPUT")]
     pub(crate) output: Option<PathBuf>,
 }
 
@@ -351,10 +365,7 @@ mod tests {
     use clap::{Command, CommandFactory};
     use serde_json::Value;
 
-    use super::Args;
-
-    /// Each operation of the API with its command, or behind `-` why it has none.
-    const OPERATIONS: &str = include_str!("args/operations.txt");
+    use super::{Args, OPERATIONS};
 
     #[test]
     fn every_operation_has_a_command_or_a_reason() {
@@ -377,6 +388,30 @@ mod tests {
             let found = command.split(' ').try_fold(&root, Command::find_subcommand);
             assert!(found.is_some(), "{operation}: there is no command `{command}`");
         }
+    }
+
+    /// A variable is for every command with its flag, so that it has to mean the same for each.
+    #[test]
+    fn a_variable_has_the_same_values_for_every_command() {
+        let mut known: BTreeMap<String, (String, String)> = BTreeMap::new();
+        let mut commands = vec![Args::command()];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands().cloned());
+            for arg in command.get_arguments() {
+                let Some(name) = arg.get_env() else { continue };
+                let values: Vec<_> = arg.get_possible_values();
+                let values: Vec<_> = values.iter().map(|value| value.get_name()).collect();
+                let names = arg.get_value_names().unwrap_or_default();
+                let kind = arg.get_value_parser().type_id();
+                let form = format!("{names:?} {values:?} {:?} {kind:?}", arg.get_value_delimiter());
+                let name = name.to_string_lossy().into_owned();
+                let owner = command.get_name().to_owned();
+                let (other, first) =
+                    known.entry(name.clone()).or_insert((owner.clone(), form.clone()));
+                assert_eq!(&form, first, "{name} of `{owner}` and of `{other}`");
+            }
+        }
+        assert!(known.len() > 70, "{}", known.len());
     }
 
     #[test]

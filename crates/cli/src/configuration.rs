@@ -4,6 +4,7 @@
 
 use std::{
     fs,
+    io::Read,
     path::{Path, PathBuf},
     time::SystemTime,
 };
@@ -19,6 +20,9 @@ const NAMES: &[&str] = &[
     "quality-trace-config.toml",
     "tracetest-config.yaml",
 ];
+
+/// The upper bound for a file that is a value, in bytes.
+const VALUE_BYTES_MAX: u64 = 64 * 1024;
 
 /// A configuration and its file, to reload it when the file changes.
 #[derive(Debug)]
@@ -59,12 +63,26 @@ pub(crate) fn read_at(
     terminal: &Terminal,
 ) -> Result<Config, Exit> {
     let text = documents::read(path, terminal)?;
-    let read = config::read(&text, environment);
+    let folder = path.parent().unwrap_or(Path::new(""));
+    let environment = environment.clone().with_files(&text, |path| value(&folder.join(path)));
+    let read = config::read(&text, &environment);
     terminal.diagnostics_of(ErrorCode::ConfigurationInvalid, &read.diagnostics);
     for notice in &read.notices {
         terminal.line(&format!("note: {notice}"));
     }
     read.config.ok_or(Exit::Refused)
+}
+
+/// Reads a file whose content is a value, such as a password that a service manager passes.
+fn value(path: &Path) -> Result<String, String> {
+    let file = fs::File::open(path).map_err(|error| error.to_string())?;
+    let mut content = String::new();
+    let read = file.take(VALUE_BYTES_MAX + 1).read_to_string(&mut content);
+    read.map_err(|error| error.to_string())?;
+    match content.len() as u64 > VALUE_BYTES_MAX {
+        true => Err(format!("it has more than {VALUE_BYTES_MAX} bytes")),
+        false => Ok(content),
+    }
 }
 
 /// Returns the working folder, then the user's and the system's configuration folder.

@@ -58,15 +58,7 @@ pub(crate) async fn service(world: World, terminal: &Terminal) -> Result<Exit, E
 }
 
 fn signals(terminal: &Terminal) -> Result<(Signal, Signal), Exit> {
-    let heard = |kind| {
-        signal(kind).map_err(|error| {
-            terminal.error(
-                ErrorCode::Internal,
-                format_args!("signal handlers cannot be installed: {error}"),
-            );
-            Exit::Inconclusive
-        })
-    };
+    let heard = |kind| signal(kind).map_err(|error| terminal.without_signals(&error));
     Ok((heard(SignalKind::terminate())?, heard(SignalKind::interrupt())?))
 }
 

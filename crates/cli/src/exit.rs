@@ -4,20 +4,21 @@ use std::process::ExitCode;
 
 use model::{Fault, Verdict};
 
-/// The exit code of the program.
+/// The exit code of the program. The page of commands has these lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[cfg_attr(test, derive(clap::ValueEnum))]
 pub(crate) enum Exit {
-    /// 0: everything requested was shown to hold.
+    /// 0: everything that was requested holds.
     Passed,
-    /// 1: something was shown not to hold.
+    /// 1: something was shown not to hold: a test failed, documents differ, a server is not ready.
     Failed,
-    /// 2: usage, configuration or document error; nothing was tested.
+    /// 2: usage, configuration or document error, or a refusal of the server; nothing was tested.
     Refused,
-    /// 3: neither was shown.
+    /// 3: neither was shown: a verdict is inconclusive, or a server or another part could not be reached.
     Inconclusive,
-    /// 130: Ctrl-C ended it before all tests were run.
+    /// 130: Ctrl-C ended it.
     Interrupted,
-    /// 143: SIGTERM, or a closed terminal, ended it before all tests were run.
+    /// 143: SIGTERM or a closed terminal ended it.
     Terminated,
 }
 
@@ -39,16 +40,23 @@ impl Exit {
     }
 }
 
+impl Exit {
+    /// Returns its number.
+    fn code(self) -> u8 {
+        match self {
+            Self::Passed => 0,
+            Self::Failed => 1,
+            Self::Refused => 2,
+            Self::Inconclusive => 3,
+            Self::Interrupted => 130,
+            Self::Terminated => 143,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
-        Self::from(match exit {
-            Exit::Passed => 0,
-            Exit::Failed => 1,
-            Exit::Refused => 2,
-            Exit::Inconclusive => 3,
-            Exit::Interrupted => 130,
-            Exit::Terminated => 143,
-        })
+        Self::from(exit.code())
     }
 }
 
@@ -70,6 +78,20 @@ impl From<Fault> for Exit {
             Fault::Upstream | Fault::Overloaded | Fault::Internal => Self::Inconclusive,
         }
     }
+}
+
+/// Returns all exit codes with their meanings, for the page of commands.
+#[cfg(test)]
+pub(crate) fn all() -> Vec<(u8, String)> {
+    use clap::ValueEnum;
+    let line = |exit: &Exit| {
+        let value = exit.to_possible_value().expect("none is hidden");
+        let line = value.get_help().expect("each has a line").to_string();
+        let (number, meaning) = line.split_once(": ").expect("a number and its meaning");
+        assert_eq!(number, exit.code().to_string(), "{line}");
+        (exit.code(), meaning.to_owned())
+    };
+    Exit::value_variants().iter().map(line).collect()
 }
 
 #[cfg(test)]

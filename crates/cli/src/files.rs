@@ -73,9 +73,15 @@ pub(crate) fn create(
     })
 }
 
-fn content(file: &FileRef) -> Result<Vec<u8>, FileError> {
+/// Returns the path of a file that a document names.
+pub(crate) fn path(FileRef { path, place }: &FileRef) -> PathBuf {
+    Path::new(&place.file).parent().unwrap_or(Path::new("")).join(path)
+}
+
+/// Reads a file that a document names.
+pub(crate) fn content(file: &FileRef) -> Result<Vec<u8>, FileError> {
     let FileRef { path, place } = file;
-    let found = Path::new(&place.file).parent().unwrap_or(Path::new("")).join(path);
+    let found = self::path(file);
     let wrong = |why: String| FileError {
         path: path.clone(),
         found: found.clone(),

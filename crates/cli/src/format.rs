@@ -2,8 +2,9 @@
 
 use std::{fs, io::Write, path::Path};
 
-use crate::{args, documents, exit::Exit, terminal::Terminal};
 use model::ErrorCode;
+
+use crate::{args, documents, exit::Exit, terminal::Terminal};
 
 /// Formats the files, or lists those that would change.
 pub(crate) fn fmt(args: &args::Fmt, terminal: &Terminal) -> Result<Exit, Exit> {

@@ -2,7 +2,7 @@
 //!
 //! A token is stored after the server has reported the identity of it.
 
-use std::io::{self, BufRead, Read};
+use std::io::{self, BufRead, IsTerminal, Read};
 
 use model::{ErrorCode, Secret};
 use serde_json::json;
@@ -131,7 +131,10 @@ pub(crate) fn context(
 }
 
 fn typed(terminal: &Terminal) -> Result<Secret, Exit> {
-    terminal.line("the token, then Enter (or give it by QUALITYTRACE_TOKEN):");
+    // A pipe has the token already, or none.
+    if io::stdin().is_terminal() {
+        terminal.line("the token, then Enter (or give it by QUALITYTRACE_TOKEN):");
+    }
     let mut line = String::new();
     let read = io::stdin().lock().take(TYPED_MAX).read_line(&mut line);
     match (read, line.trim()) {

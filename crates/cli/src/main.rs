@@ -24,8 +24,10 @@ mod lint;
 mod listing;
 mod log;
 mod login;
+mod migrate;
 mod mutate;
 mod new;
+mod notify;
 mod observe;
 mod project;
 mod recording;
@@ -36,10 +38,12 @@ mod reports;
 mod run;
 mod serve;
 mod shapes;
+mod sockets;
 mod stored;
 mod stores;
 mod terminal;
 mod token;
+mod trust;
 mod variables;
 mod yaml;
 
@@ -61,12 +65,13 @@ use source::Colour;
 use tokio::runtime::{self, Runtime};
 
 use args::{
-    Args, Command, OfServer, OutputFormat, ProjectCommand, SchemaOf, SessionCommand, ShapeCommand,
-    StoreCommand,
+    Args, Command, OfServer, OutputFormat, ProjectCommand, ProjectFileArgs, SchemaOf,
+    SessionCommand, ShapeCommand, StoreCommand,
 };
 use exit::Exit;
 use serve::Outside;
 use terminal::{Interactivity, Terminal};
+use trust::Consent;
 
 /// It returns the memory of large requests sooner than the system's allocator: `docs/adr/0034-allocator.md`.
 #[cfg(target_os = "linux")]
@@ -78,9 +83,13 @@ const NAME: &str = "qualitytrace";
 
 fn main() -> ExitCode {
     let terminal = Terminal::new(colour(), width(), watched());
-    let here = (env::args_os().collect(), &*folder());
-    let command =
-        project::prepare(args::command(is_empty), here, &environment().collect(), &terminal);
+    let typed_words: Vec<_> = env::args_os().collect();
+    let mut program = args::command(is_empty);
+    if typed_words.iter().any(|word| word == "-h") {
+        program = args::shortened(program);
+    }
+    let here = (typed_words, &*folder());
+    let command = project::prepare(program, here, &environment().collect(), &terminal);
     let matches = match command.and_then(|command| typed(command, &terminal)) {
         Ok(matches) => matches,
         Err(exit) => return exit.into(),
@@ -90,9 +99,8 @@ fn main() -> ExitCode {
         terminal.error(ErrorCode::Usage, reason);
         return Exit::Refused.into();
     }
-    let profile = args.project_file.profile.as_deref();
     // A command that ends early returns its exit as an error.
-    let (Ok(exit) | Err(exit)) = execute(args.command, profile, &terminal);
+    let (Ok(exit) | Err(exit)) = execute(args.command, &args.project_file, &terminal);
     exit.into()
 }
 
@@ -109,22 +117,26 @@ fn typed(command: clap::Command, terminal: &Terminal) -> Result<ArgMatches, Exit
     })
 }
 
-fn execute(command: Command, profile: Option<&str>, terminal: &Terminal) -> Result<Exit, Exit> {
+fn execute(
+    command: Command,
+    project_file: &ProjectFileArgs,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
     let world = World::new(now, random);
+    let consent = || Consent::new(project_file.trust, &environment().collect());
     let work = || runtime("work");
     match command {
         Command::Run(args) => on(work(), terminal, |work| {
-            work.block_on(async {
-                if args.is_remote() {
-                    remote::run(&args, &environment().collect(), terminal).await
-                } else {
-                    run::run(&args, environment().collect(), world, terminal).await
-                }
-            })
+            work.block_on(run_tests(&args, (world, consent()), terminal))
         }),
-        Command::Check(args) => check(&args, world, terminal),
+        Command::Check(args) => check(&args, world, &consent(), terminal),
         Command::Store(StoreCommand::Test(args)) => on(work(), terminal, |work| {
-            work.block_on(stored::test(&args, environment().collect(), (world, terminal)))
+            work.block_on(stored::test(
+                &args,
+                environment().collect(),
+                &consent(),
+                (world, terminal),
+            ))
         }),
         Command::Learn => learn::learn(terminal),
         Command::Lint(args) => lint::lint(&args, &world, terminal),
@@ -137,6 +149,7 @@ fn execute(command: Command, profile: Option<&str>, terminal: &Terminal) -> Resu
         Command::Schema(args) => schema(&args, terminal),
         Command::Completion(args) => completion(&args, terminal),
         Command::Project(ProjectCommand::Show(args)) => {
+            let profile = project_file.profile.as_deref();
             let here = (&args::command(is_empty), &*folder(), profile);
             project::show(&args, here, &environment().collect(), terminal)
         }
@@ -145,14 +158,9 @@ fn execute(command: Command, profile: Option<&str>, terminal: &Terminal) -> Resu
         Command::OfServer(command) => on(work(), terminal, |work| {
             work.block_on(of_server(&command, &environment().collect(), world, terminal))
         }),
-        Command::Serve(args) => on(work(), terminal, |work| {
-            let environment = environment().collect();
-            let outside = Outside { environment, world, work: work.handle().clone() };
-            // Signals and reloads are handled on threads that telemetry never blocks: they are the way to stop the server.
-            telemetry::suppress_this_thread();
-            on(control_runtime(), terminal, |calm| {
-                calm.block_on(serve::serve(&args, outside, terminal))
-            })
+        Command::Serve(args) => on(work(), terminal, |work| serve(&args, world, work, terminal)),
+        Command::Migrate(args) => on(work(), terminal, |work| {
+            work.block_on(migrate::migrate(&args, &environment().collect(), terminal))
         }),
         Command::Init(args) => init::init(&args, terminal),
         Command::New(args) => on(work(), terminal, |work| {
@@ -174,6 +182,32 @@ fn execute(command: Command, profile: Option<&str>, terminal: &Terminal) -> Resu
             work.block_on(observe::telemetry(&args, &environment().collect(), terminal))
         }),
     }
+}
+
+/// Runs tests, here or on a server.
+async fn run_tests(
+    args: &args::RunArgs,
+    (world, consent): (World, Consent),
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    if args.is_remote() {
+        remote::run(args, &environment().collect(), terminal).await
+    } else {
+        run::run(args, environment().collect(), (world, consent), terminal).await
+    }
+}
+
+/// Runs a server. Signals and reloads are handled on threads that telemetry never blocks: they are the way to stop it.
+fn serve(
+    args: &args::Serve,
+    world: World,
+    work: &Runtime,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
+    let environment = environment().collect();
+    let outside = Outside { environment, world, work: work.handle().clone() };
+    telemetry::suppress_this_thread();
+    on(control_runtime(), terminal, |calm| calm.block_on(serve::serve(args, outside, terminal)))
 }
 
 /// Prints the script that completes commands in a shell.
@@ -233,11 +267,16 @@ fn schema(args: &args::Schema, terminal: &Terminal) -> Result<Exit, Exit> {
 }
 
 /// Judges a trace of a file, or one that a trace store has.
-fn check(args: &args::Check, world: World, terminal: &Terminal) -> Result<Exit, Exit> {
+fn check(
+    args: &args::Check,
+    world: World,
+    consent: &Consent,
+    terminal: &Terminal,
+) -> Result<Exit, Exit> {
     let environment = environment().collect();
     match (&args.trace, args.trace_id) {
         (None, Some(id)) => on(runtime("work"), terminal, |work| {
-            work.block_on(stored::check(args, id, environment, (world, terminal)))
+            work.block_on(stored::check(args, id, (environment, consent), (world, terminal)))
         }),
         _ => check::check(args, environment, &world, terminal),
     }

@@ -15,9 +15,8 @@ use std::{
 };
 
 use lang::{Coverage, Evidence, Plan, ResolvedPlan, Seed};
-use model::ErrorCode;
 use model::{
-    Settlement, Trace, Verdict, World,
+    ErrorCode, Settlement, Trace, Verdict, World,
     trace::{SpanIx, TraceFull},
 };
 use shape::{Mutant, Parts};

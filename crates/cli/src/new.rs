@@ -9,12 +9,14 @@ use std::{
     io::Read,
     net::{Ipv4Addr, SocketAddr},
     path::{Component, Path},
+    time::Duration,
 };
 
 use lang::{Evidence, Plan, Seed, Vars};
 use model::{Answer, ErrorCode, Judgement, Settlement, SpanId, Trace, Verdict, World};
 use runner::FinishedRun;
 use source::Text;
+use url::{Url, form_urlencoded};
 
 use crate::{
     args::{self, NewArgs},
@@ -203,6 +205,27 @@ impl Name {
         id.truncate(100);
         Self { name, id }
     }
+}
+
+/// Returns the plan of one GET request without a test, which waits for the complete trace. Secrets of the URL are in its request only.
+pub(crate) fn one_request(url: &Url, timeout: Duration) -> Result<Plan, String> {
+    let decoded = |text: &str| {
+        // A plus sign is itself, and no blank.
+        let pair = format!("={}", text.replace('+', "%2B").replace('&', "%26"));
+        form_urlencoded::parse(pair.as_bytes()).map(|(_, value)| value.into_owned()).collect()
+    };
+    let has_user = !url.username().is_empty() || url.password().is_some();
+    let basic =
+        has_user.then(|| (decoded(url.username()), decoded(url.password().unwrap_or_default())));
+    let mut bare = url.clone();
+    // Every URL with a host can have a user, and so can have none.
+    let _none = bare.set_username("").and_then(|()| bare.set_password(None));
+    let seconds = format!("{}", timeout.as_secs_f64());
+    let (method, url) = ("GET".to_owned(), bare.to_string());
+    let curl = Curl { method, url, basic, seconds_max: Some(seconds), ..Curl::default() };
+    let document = fired(&Name::of(&curl), &curl);
+    let settle = format!("  settle:\n    timeout: {}ms\n", timeout.as_millis());
+    plan(&(document + &settle), Path::new("the request"))
 }
 
 /// Returns the document for the first run. It has no specs. Its output makes the run wait for the complete trace.

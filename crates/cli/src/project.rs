@@ -8,9 +8,11 @@ mod keys;
 mod show;
 #[cfg(test)]
 mod tests;
-mod trust;
 
-use std::path::{Path, PathBuf};
+use std::{
+    collections::BTreeMap,
+    path::{Path, PathBuf},
+};
 
 use model::ErrorCode;
 use source::{Diagnostic, Diagnostics, Fields, Text};
@@ -21,7 +23,7 @@ pub(crate) use defaults::prepare;
 pub(crate) use keys::schema;
 pub(crate) use show::show;
 
-use keys::{KEYS, ProjectKey, SECTIONS};
+use keys::{KEYS, KeyKind, ProjectKey, SECTIONS};
 
 /// The name of the file.
 pub(crate) const FILE: &str = "qualitytrace.toml";
@@ -90,6 +92,15 @@ impl ProjectFile {
     /// Returns its path, as messages name it.
     pub(crate) fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// Returns its keys, each with the value if that is a number or a time: others may be secret.
+    pub(crate) fn without_secrets(&self) -> BTreeMap<String, Option<String>> {
+        let shown = |value: &ProjectValue| {
+            let is_harmless = matches!(value.key.kind, KeyKind::Number { .. } | KeyKind::Duration);
+            is_harmless.then(|| value.texts.join(" "))
+        };
+        self.values.iter().map(|value| (value.key.full_name(), shown(value))).collect()
     }
 
     fn value(&self, key: &ProjectKey) -> Option<&ProjectValue> {

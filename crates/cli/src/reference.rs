@@ -1,9 +1,11 @@
-//! The pages of `docs/reference` that the program describes itself: commands, keys, documents and the API.
+//! The pages of `docs/reference` that the program describes itself: commands, checks, keys, documents and the API.
 //!
 //! For tests only: a page that differs from the program fails, and `cargo xtask accept` takes the new one.
 
 mod api;
 mod commands;
+mod doctor;
+mod documented;
 mod errors;
 mod keys;
 mod schema;
@@ -18,11 +20,12 @@ const MADE: &str =
     "<!-- Made from the program. A test compares; `cargo xtask accept` takes a new form. -->\n";
 
 /// Every page, by the name of its file.
-fn pages() -> [(&'static str, String); 6] {
+fn pages() -> [(&'static str, String); 7] {
     [
         ("commands.md", commands::page()),
         ("configuration.md", keys::configuration()),
         ("project-file.md", keys::project_file()),
+        ("doctor.md", doctor::page()),
         ("documents.md", schema::documents()),
         ("api.md", api::page()),
         ("errors.md", errors::page()),

@@ -13,6 +13,7 @@ use crate::{
     demo_hook,
     exit::Exit,
     log,
+    notify::ServiceManager,
     terminal::Terminal,
 };
 use model::{ErrorCode, World};
@@ -58,29 +59,28 @@ pub(crate) async fn serve(
     let Outside { environment, world, work } = outside;
     let LoadedConfig { config, path, modified: mut seen } =
         configuration::read(&args.configuration, &environment, terminal)?;
-    let notes = &config.telemetry.plan.notes;
-    notes.iter().for_each(|note| terminal.line(&format!("note: {note}")));
+    for note in &config.telemetry.plan.notes {
+        terminal.line(&format!("note: {note}"));
+    }
     let config = overruled(config, args);
     raise_open_files();
-    let mut signals = ServerSignals::listen().map_err(|error| {
-        terminal.error(
-            ErrorCode::Internal,
-            format_args!("signal handlers cannot be installed: {error}"),
-        );
-        Exit::Inconclusive
-    })?;
+    let mut signals = ServerSignals::listen().map_err(|error| terminal.without_signals(&error))?;
     #[cfg(feature = "planted")]
     if let Some(name) = environment.get("QUALITYTRACE_TEST_PLANT") {
         terminal.line(&format!("planted: {name}: {}", server::plant(name)));
     }
     let (telemetry, levels) = start_telemetry(&config, terminal)?;
     let demo = Some(demo_hook::HOOK);
+    let beside = work.clone();
     let handle = server::start(config.clone(), Arc::clone(&telemetry), world, work, demo).await;
     let mut handle = handle.map_err(|error| terminal.refuse(&error))?;
     let addresses = handle.addresses();
     let where_to = where_to(&config, addresses);
     let mut waits = handle.waits_for();
+    let manager = Arc::new(ServiceManager::new(&environment, terminal));
+    let alive = beside.spawn(Arc::clone(&manager).keep_alive());
     tell_ready(&telemetry, terminal, &where_to, waits.as_deref());
+    manager.started(waits.as_deref());
     let mut ready = pin!(handle.ready());
     let mut running = config;
     let exit = loop {
@@ -94,26 +94,21 @@ pub(crate) async fn serve(
             () = &mut ready, if waits.is_some() => {
                 waits = None;
                 tell_ready(&telemetry, terminal, &where_to, None);
+                manager.status(None);
                 continue;
             }
             _ = signals.hang_up.recv() => {}
             () = changed(&path, seen) => {}
         }
         seen = configuration::modified(&path);
+        manager.reloading();
         let again =
             configuration::read_at(&path, &environment, terminal).map(|it| overruled(it, args));
-        let again = again.and_then(|again| match telemetry.reload(&again, addresses) {
-            Ok(()) => {
-                // It fails only after the subscriber is dropped, which happens at the end of the process.
-                let _ended = levels.reload(log::targets(again.log.level));
-                tell_not_sending(&telemetry, terminal);
-                telemetry.tell_reloaded();
-                Ok(again)
-            }
-            Err(error) => Err(terminal.refuse(&error)),
-        });
+        let again = again.and_then(|it| reloaded(it, addresses, (&telemetry, &levels), terminal));
         running = taken_over(running, again, terminal);
+        manager.reloaded();
     };
+    manager.stopping();
     terminal.line(
         "stopping: runs in flight may end, queued telemetry is sent; ask again to stop at once",
     );
@@ -122,8 +117,24 @@ pub(crate) async fn serve(
         _ = signals.terminate.recv() => return Err(Exit::Inconclusive),
         _ = signals.interrupt.recv() => return Err(Exit::Inconclusive),
     };
+    alive.abort();
     tell_undelivered(&report, terminal);
     Ok(exit)
+}
+
+/// Reloads telemetry and the log's level by a configuration.
+fn reloaded(
+    again: Config,
+    addresses: Listen,
+    (telemetry, levels): (&Telemetry, &log::Levels),
+    terminal: &Terminal,
+) -> Result<Config, Exit> {
+    telemetry.reload(&again, addresses).map_err(|error| terminal.refuse(&error))?;
+    // It fails only after the subscriber is dropped, which happens at the end of the process.
+    let _ended = levels.reload(log::targets(again.log.level));
+    tell_not_sending(telemetry, terminal);
+    telemetry.tell_reloaded();
+    Ok(again)
 }
 
 /// Returns the listen addresses as text.

@@ -19,6 +19,7 @@ use crate::{
     run::{self, Line, Open, ProgressLevel, Session},
     stores,
     terminal::Terminal,
+    trust::{self, Consent},
     variables,
 };
 
@@ -26,7 +27,7 @@ use crate::{
 pub(crate) async fn check(
     args: &args::Check,
     id: TraceId,
-    environment: Vec<(String, String)>,
+    (environment, consent): (Vec<(String, String)>, &Consent),
     (world, terminal): (World, &Terminal),
 ) -> Result<Exit, Exit> {
     let mut reports = Reports::new(&args.reports, terminal)?;
@@ -39,6 +40,12 @@ pub(crate) async fn check(
     let checked = discovery::checked(&args.tests, terminal)?;
     let mut plans = checked.with_gates(&args.tests.filter, terminal)?;
     let vars = variables::read(&args.variables, environment.clone(), terminal)?;
+    for plan in &plans {
+        let named = (&checked.read.beside, &*args.stores);
+        for store in stores::meant(plan, named).unwrap_or_default() {
+            trust::check_store(store, &vars, (consent, terminal))?;
+        }
+    }
     for plan in &mut plans {
         let configs = stores::configs(plan, (&checked.read.beside, &args.stores), &vars);
         let configs = configs.and_then(|configs| match configs.is_empty() {
@@ -149,6 +156,7 @@ fn profile(store: &TraceStore) -> Option<&'static StoreProfile> {
 pub(crate) async fn test(
     args: &StoreTest,
     environment: Vec<(String, String)>,
+    consent: &Consent,
     (world, terminal): (World, &Terminal),
 ) -> Result<Exit, Exit> {
     let beside = discovery::beside(&run::paths(&args.paths), terminal)?;
@@ -162,6 +170,7 @@ pub(crate) async fn test(
         return Ok(Exit::Passed);
     }
     let vars = variables::read(&args.variables, environment.clone(), terminal)?;
+    trust::check_store((file, store), &vars, (consent, terminal))?;
     let config =
         stores::config(file, store, &vars).map_err(|mistake| refuse(&mistake, terminal))?;
     let unknown = TraceId::from_random(world.random());

@@ -21,8 +21,12 @@ struct Inputs<'a> {
 }
 
 impl StoreInputs for Inputs<'_> {
-    fn vars(&self) -> &Vars {
-        self.vars
+    fn variable(&self, name: &str) -> Option<&str> {
+        self.vars.variable(name)
+    }
+
+    fn environment(&self, name: &str) -> Option<&str> {
+        self.vars.environment(name)
     }
 
     fn file(&self, path: &str) -> Result<String, String> {

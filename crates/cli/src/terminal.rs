@@ -79,6 +79,13 @@ impl Terminal {
         error.fault().into()
     }
 
+    /// Prints that signals would not be noticed, and returns the exit.
+    pub(crate) fn without_signals(&self, error: &io::Error) -> Exit {
+        let message = format_args!("signal handlers cannot be installed: {error}");
+        self.error(ErrorCode::Internal, message);
+        Exit::Inconclusive
+    }
+
     /// Prints that the command was typed in a form that it does not have, in the words of clap.
     pub(crate) fn usage(&self, error: &clap::Error) {
         let text = format!("{} [{}]", error.to_string().trim_end(), ErrorCode::Usage);

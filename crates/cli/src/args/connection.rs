@@ -29,10 +29,10 @@ pub(crate) struct ServerAddress {
     #[arg(long, value_name = "TOKEN", value_parser = secret, env = "QUALITYTRACE_TOKEN", hide_env_values = true)]
     pub(crate) token: Option<Secret>,
     /// A file with the authorities that an https:// server is trusted by, in PEM form [default: those of this machine]
-    #[arg(long, value_name = "FILE", env = "QUALITYTRACE_CA")]
+    #[arg(long, hide_short_help = true, value_name = "FILE", env = "QUALITYTRACE_CA")]
     pub(crate) ca: Option<PathBuf>,
     /// Send the token to another machine without TLS too, where the network between is trusted
-    #[arg(id = "plain-http", long, env = "QUALITYTRACE_PLAIN_HTTP")]
+    #[arg(id = "plain-http", long, hide_short_help = true, env = "QUALITYTRACE_PLAIN_HTTP")]
     pub(crate) plain_http: bool,
 }
 

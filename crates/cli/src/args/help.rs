@@ -52,7 +52,7 @@ const GROUPS: &[(&str, &[HelpLine])] = &[
     (
         "Operate",
         &[
-            (&["serve"], "run the server"),
+            (&["serve", "migrate"], "run the server; migrate its database"),
             (&["status", "doctor"], "is it ready; what keeps tests from working"),
             (&["config", "telemetry", "store"], "try out a configuration or a trace store"),
             (&["token", "session", "audit"], "who has access, and who changed what"),
@@ -75,6 +75,12 @@ Options:
 pub(super) fn grouped(root: Command) -> Command {
     let long = long(&root);
     root.help_template(TEMPLATE).after_help(short()).after_long_help(long)
+}
+
+/// Returns the program for `-h`, which has no variables and no headings: with `--help` they are there.
+pub(crate) fn shortened(command: Command) -> Command {
+    let plain = |arg: clap::Arg| arg.hide_env(true).help_heading(None::<&'static str>);
+    command.mut_args(plain).mut_subcommands(shortened)
 }
 
 fn short() -> String {
@@ -108,7 +114,15 @@ mod tests {
 
     use clap::{Command, CommandFactory};
 
-    use super::{super::Args, GROUPS, grouped};
+    use super::{super::Args, GROUPS, grouped, shortened};
+
+    /// The columns and lines of a small terminal.
+    const SCREEN: (usize, usize) = (80, 40);
+
+    /// Returns how many lines of a screen a text takes.
+    fn lines_of_screen(text: &str) -> usize {
+        text.lines().map(|line| line.chars().count().div_ceil(SCREEN.0).max(1)).sum()
+    }
 
     #[test]
     fn every_command_is_in_one_group() {
@@ -126,6 +140,44 @@ mod tests {
         let help = grouped(Args::command()).render_help().to_string();
         assert!(help.lines().count() <= 40, "{help}");
         assert!(help.lines().all(|line| line.chars().count() <= 80), "{help}");
+    }
+
+    #[test]
+    fn the_short_help_of_every_command_fits_a_screen() {
+        let mut root = shortened(grouped(Args::command()));
+        root.build();
+        let mut commands = vec![root];
+        let mut long = Vec::new();
+        while let Some(mut command) = commands.pop() {
+            // That of clap has no `-h` of its own.
+            let below = command.get_subcommands().filter(|it| it.get_name() != "help");
+            commands.extend(below.cloned());
+            let help = command.render_help().to_string();
+            let lines = lines_of_screen(&help);
+            if lines > SCREEN.1 {
+                long.push(format!("{lines} lines:\n{help}"));
+            }
+        }
+        assert!(long.is_empty(), "{}", long.join("\n"));
+    }
+
+    /// A heading is for all arguments behind it, up to the next one.
+    #[test]
+    fn no_argument_is_below_the_heading_of_others() {
+        let of_others = [
+            ("Server", &["server", "context", "token", "ca", "plain-http", "project"][..]),
+            ("Variables", &["files", "variables", "secrets"]),
+            ("Output", &["targets", "traces", "quiet", "verbose"]),
+        ];
+        let mut commands = vec![Args::command()];
+        while let Some(command) = commands.pop() {
+            commands.extend(command.get_subcommands().cloned());
+            for arg in command.get_arguments() {
+                let heading = of_others.iter().find(|it| Some(it.0) == arg.get_help_heading());
+                let is_below = heading.is_none_or(|(_, ids)| ids.contains(&arg.get_id().as_str()));
+                assert!(is_below, "{}: {}", command.get_name(), arg.get_id());
+            }
+        }
     }
 
     #[test]

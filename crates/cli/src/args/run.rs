@@ -43,12 +43,27 @@ const LOCAL: [&str; 14] = [
 #[command(
     verbatim_doc_comment,
     mut_arg("server", |arg| arg.conflicts_with_all(LOCAL).help("Run on this server, such as http://127.0.0.1:11633, and not here")),
-    mut_arg("context", |arg| arg.conflicts_with_all(LOCAL).help("Run on the server of this context")),
+    mut_arg("context", |arg| arg.conflicts_with_all(LOCAL).help("Run on the server of this context").hide_short_help(true)),
+    mut_arg("token", |arg| arg.hide_short_help(true)),
+    mut_arg("project", |arg| arg.hide_short_help(true)),
+    mut_arg("secrets", |arg| arg.hide_short_help(true)),
 )]
 pub(crate) struct RunArgs {
     /// Files, and folders with files that end in .yaml or .yml [default: the folder `qualitytrace`]
     #[arg(value_name = "PATH")]
     pub(crate) paths: Vec<PathBuf>,
+    /// A variable set that the server keeps, for every run there; several times for several, the later overrules
+    #[arg(
+        hide_short_help = true,
+        long = "variable-set",
+        value_name = "ID",
+        env = "QUALITYTRACE_VARIABLE_SET",
+        value_delimiter = ','
+    )]
+    pub(crate) variable_sets: Vec<String>,
+    /// The state of the system that is tested, such as a commit: kept with each run on a server, for `trend`
+    #[arg(hide_short_help = true, long, value_name = "WORD", env = "QUALITYTRACE_REVISION")]
+    pub(crate) revision: Option<String>,
     #[command(flatten)]
     pub(crate) selection: Selection,
     #[command(flatten)]
@@ -59,17 +74,6 @@ pub(crate) struct RunArgs {
     pub(crate) variables: Variables,
     #[command(flatten)]
     pub(crate) output: OutputArgs,
-    /// A variable set that the server keeps, for every run there; several times for several, the later overrules
-    #[arg(
-        long = "variable-set",
-        value_name = "ID",
-        env = "QUALITYTRACE_VARIABLE_SET",
-        value_delimiter = ','
-    )]
-    pub(crate) variable_sets: Vec<String>,
-    /// The state of the system that is tested, such as a commit: kept with each run on a server, for `trend`
-    #[arg(long, value_name = "WORD", env = "QUALITYTRACE_REVISION")]
-    pub(crate) revision: Option<String>,
     #[command(flatten)]
     pub(crate) connection: Connection,
 }
@@ -91,7 +95,7 @@ pub(crate) struct Selection {
     #[arg(long, env = "QUALITYTRACE_LAST_FAILED")]
     pub(crate) last_failed: bool,
     /// Only the i-th of n parts, such as 2/5; the parts of the same files are always the same, and together they are all
-    #[arg(long, value_name = "I/N", env = "QUALITYTRACE_SHARD")]
+    #[arg(hide_short_help = true, long, value_name = "I/N", env = "QUALITYTRACE_SHARD")]
     pub(crate) shard: Option<Shard>,
 }
 
@@ -99,15 +103,45 @@ pub(crate) struct Selection {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "The system under test")]
 pub(crate) struct SystemFlags {
+    #[command(flatten)]
+    pub(crate) start: StartFlags,
+    /// Start the command anew for each test, and stop it after the answer: what it sends as it ends is all there is
+    #[arg(
+        hide_short_help = true,
+        long,
+        requires = "command",
+        conflicts_with = "jobs",
+        env = "QUALITYTRACE_DRAIN"
+    )]
+    pub(crate) drain: bool,
+    /// A trace store to query for every trace, by id or name; its document is among FILES; several times for several
+    /// [default: what a test names, else the default store]
+    #[arg(
+        hide_short_help = true,
+        long = "store",
+        value_name = "NAME",
+        env = "QUALITYTRACE_STORE",
+        value_delimiter = ','
+    )]
+    pub(crate) stores: Vec<String>,
+}
+
+/// How the system under test is started, and where its spans are received.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "The system under test")]
+pub(crate) struct StartFlags {
     /// The command that starts it, and its arguments
     #[arg(last = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
-    /// When the command is ready: an http:// URL that answers below 400, tcp:HOST:PORT that accepts a connection, or
-    /// log:REGEX that a line of its output matches [default: the host and port of the first test accept a connection]
+    /// When COMMAND is ready: an http:// URL, tcp:HOST:PORT or log:REGEX.
+    ///
+    /// The URL answers below 400, the port accepts a connection, or a line of its output matches [default: the host and port of
+    /// the first test accept a connection]
     #[arg(long, value_name = "WHAT", requires = "command", env = "QUALITYTRACE_READY")]
     pub(crate) ready: Option<Ready>,
     /// How long the command may take to be ready
     #[arg(
+        hide_short_help = true,
         long,
         value_name = "TIME",
         value_parser = duration,
@@ -115,11 +149,9 @@ pub(crate) struct SystemFlags {
         env = "QUALITYTRACE_READY_TIMEOUT"
     )]
     pub(crate) ready_timeout: Duration,
-    /// Start the command anew for each test, and stop it after the answer: what it sends as it ends is all there is
-    #[arg(long, requires = "command", conflicts_with = "jobs", env = "QUALITYTRACE_DRAIN")]
-    pub(crate) drain: bool,
-    /// Where OTLP is received, by gRPC and HTTP on each [default: 127.0.0.1:4317 and 127.0.0.1:4318; with COMMAND a
-    /// free port, which COMMAND gets in its environment]
+    /// Where OTLP is received, by gRPC and HTTP on each.
+    ///
+    /// [default: 127.0.0.1:4317 and 127.0.0.1:4318; with COMMAND a free port, which COMMAND gets in its environment]
     #[arg(
         long,
         value_name = "ADDRESS",
@@ -128,12 +160,14 @@ pub(crate) struct SystemFlags {
         value_delimiter = ','
     )]
     pub(crate) otlp: Vec<SocketAddr>,
-    /// A trace store to query for every trace, by id or name; its document is among FILES; several times for several
-    /// [default: what a test names, else the default store]
-    #[arg(long = "store", value_name = "NAME", env = "QUALITYTRACE_STORE", value_delimiter = ',')]
-    pub(crate) stores: Vec<String>,
     /// The protocol by which COMMAND exports [default: its OTEL_EXPORTER_OTLP_PROTOCOL, else http/protobuf]
-    #[arg(long, value_enum, requires = "command", env = "QUALITYTRACE_PROTOCOL")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_enum,
+        requires = "command",
+        env = "QUALITYTRACE_PROTOCOL"
+    )]
     pub(crate) protocol: Option<Protocol>,
 }
 
@@ -145,13 +179,13 @@ pub(crate) struct Pace {
     #[arg(long, short, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=256), env = "QUALITYTRACE_JOBS")]
     pub(crate) jobs: Option<u16>,
     /// Run each test so many times, and report every run
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), env = "QUALITYTRACE_REPEAT")]
+    #[arg(hide_short_help = true, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..), env = "QUALITYTRACE_REPEAT")]
     pub(crate) repeat: Option<u32>,
     /// Run a test that did not pass again, up to so many times; one that then passes is reported as flaky
     #[arg(long, value_name = "N", conflicts_with = "repeat", env = "QUALITYTRACE_RETRIES")]
     pub(crate) retries: Option<u32>,
     /// Start no further test once one has not passed
-    #[arg(long, env = "QUALITYTRACE_FAIL_FAST")]
+    #[arg(hide_short_help = true, long, env = "QUALITYTRACE_FAIL_FAST")]
     pub(crate) fail_fast: bool,
     /// The longest that a test may take, from firing to its first verdict; then it is judged by what there is
     #[arg(long, value_name = "TIME", value_parser = duration, env = "QUALITYTRACE_TIMEOUT")]
@@ -171,7 +205,13 @@ pub(crate) struct OutputArgs {
     #[arg(long, value_name = "DIR", env = "QUALITYTRACE_TRACES")]
     pub(crate) traces: Option<PathBuf>,
     /// Show no progress, only errors and results
-    #[arg(long, short, conflicts_with = "verbose", env = "QUALITYTRACE_QUIET")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        short,
+        conflicts_with = "verbose",
+        env = "QUALITYTRACE_QUIET"
+    )]
     pub(crate) quiet: bool,
     /// Show COMMAND's output as it comes, and each step of each test
     #[arg(long, short, env = "QUALITYTRACE_VERBOSE")]
@@ -227,7 +267,7 @@ pub(crate) fn address(text: &str) -> Result<SocketAddr, &'static str> {
     text.parse().map_err(|_| "expected an IP address and a port, such as `127.0.0.1:4317`")
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let duration = source::parse_duration(text).filter(|duration| !duration.is_zero());
     duration.ok_or_else(|| "expected a time such as `500ms`, `30s` or `2m`".to_owned())
 }

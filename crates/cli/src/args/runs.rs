@@ -29,7 +29,7 @@ Examples:
 #[command(after_help = LIST)]
 pub(crate) struct RunsList {
     /// Only those of this test
-    #[arg(long, value_name = "ID", env = "QUALITYTRACE_TEST")]
+    #[arg(long, value_name = "ID", env = "QUALITYTRACE_RUNS_TEST")]
     pub(crate) test: Option<TestId>,
     /// Only those with this verdict
     #[arg(long, value_enum, env = "QUALITYTRACE_VERDICT")]

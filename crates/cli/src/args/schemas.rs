@@ -1,8 +1,14 @@
-//! JSON schemas of what commands print with `--format json`, made from the description of the API where the value is the API's.
+//! JSON schemas of what commands print with `--format json` and `--report`, made from the description of the API where the value is
+//! the API's.
+
+mod reports;
+mod traces;
 
 use std::{collections::BTreeSet, path::Path};
 
+use clap::Arg;
 use golden::Golden;
+use report::Format;
 use serde_json::{Map, Value, json};
 
 const API: &str = include_str!("../../../../docs/api/openapi.json");
@@ -54,6 +60,7 @@ fn own() -> Vec<(&'static str, Value)> {
     }));
     let mut finding = object(&json!({
         "check": text(), "state": {"enum": ["error", "warning", "ok"]}, "found": text(),
+        "link": {"type": "string", "description": "The page of the documentation with more about it."},
     }));
     for (name, about) in [
         ("advice", "What to do; none where nothing is to be done."),
@@ -62,6 +69,8 @@ fn own() -> Vec<(&'static str, Value)> {
         finding["properties"][name] = json!({"type": "string", "description": about});
     }
     vec![
+        ("shape diff", traces::shape_diff()),
+        ("mutate", traces::mutate()),
         ("doctor", json!({"type": "array", "items": finding})),
         ("project show", json!({"type": "array", "items": key})),
         ("context list", json!({"type": "array", "items": context})),
@@ -79,14 +88,12 @@ fn object(properties: &Value) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// Returns the schema of a command as a document of its own: with the schemas of the API that it refers to.
-fn complete(command: &str, schema: &Value, api: &Value) -> String {
+/// Returns a schema as a document of its own: with the schemas of the API that it refers to.
+fn complete(title: &str, schema: &Value, api: &Value) -> String {
     let mut used = BTreeSet::new();
     names(schema, api, &mut used);
-    let mut document = json!({
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": format!("What `qualitytrace {command} --format json` prints"),
-    });
+    let mut document =
+        json!({"$schema": "https://json-schema.org/draft/2020-12/schema", "title": title});
     for (name, value) in schema.as_object().into_iter().flatten() {
         document[name] = value.clone();
     }
@@ -115,12 +122,34 @@ fn names(schema: &Value, api: &Value, used: &mut BTreeSet<String>) {
     }
 }
 
+/// Returns the commands that have an argument that this is.
+fn commands_with(is: fn(&Arg) -> bool) -> Vec<String> {
+    let mut commands = vec![(String::new(), super::command(|_| false))];
+    let mut found = Vec::new();
+    while let Some((path, command)) = commands.pop() {
+        for below in command.get_subcommands() {
+            commands
+                .push((format!("{path} {}", below.get_name()).trim().to_owned(), below.clone()));
+        }
+        if command.get_arguments().any(is) {
+            found.push(path);
+        }
+    }
+    found.sort_unstable();
+    found
+}
+
 #[test]
 fn every_json_output_has_a_schema() {
     let api: Value = serde_json::from_str(API).expect("JSON");
     let of_api = OF_API.iter().map(|(command, name, form)| {
         assert!(api["components"]["schemas"][name].is_object(), "the API has no `{name}`");
-        let one = json!({"$ref": format!("#/components/schemas/{name}")});
+        let mut one = json!({"$ref": format!("#/components/schemas/{name}")});
+        if *command == "runs view" {
+            let event = json!({"$ref": "#/components/schemas/NumberedEvent"});
+            one["properties"]["events"] =
+                json!({"type": "array", "items": event, "description": "With `--events`."});
+        }
         let schema = match form {
             Form::One => one,
             Form::List => json!({"type": "array", "items": one}),
@@ -132,26 +161,24 @@ fn every_json_output_has_a_schema() {
     let all: Vec<_> = of_api.chain(own()).collect();
     for (command, schema) in &all {
         let file = folder.join(format!("{}.json", command.replace(' ', "-")));
-        golden.compare(&file, &complete(command, schema, &api));
+        let title = format!("What `qualitytrace {command} --format json` prints");
+        golden.compare(&file, &complete(&title, schema, &api));
     }
-    golden.finish(all.len());
-    let mut commands = vec![(String::new(), super::command(|_| false))];
-    let mut printing = Vec::new();
-    while let Some((path, command)) = commands.pop() {
-        for below in command.get_subcommands() {
-            commands
-                .push((format!("{path} {}", below.get_name()).trim().to_owned(), below.clone()));
-        }
-        let takes = |arg: &clap::Arg| {
-            arg.get_id() == "format"
-                && arg.get_possible_values().iter().any(|it| it.matches("yaml", false))
-        };
-        if command.get_arguments().any(takes) {
-            printing.push(path);
-        }
+    let formats = Format::names().filter_map(Format::parse);
+    let types = ["application/json", "application/x-ndjson"];
+    let formats: Vec<_> = formats.filter(|it| types.contains(&it.media_type)).collect();
+    let reports = [reports::json(), reports::ndjson(&api)];
+    assert_eq!(formats.len(), reports.len(), "the formats of reports in JSON");
+    for (format, schema) in formats.iter().zip(&reports) {
+        let title = format!("A line of `--report {}`", format.name);
+        let file = folder.join(format!("report-{}.json", format.name));
+        golden.compare(&file, &complete(&title, schema, &api));
     }
-    printing.sort_unstable();
+    golden.finish(all.len() + reports.len());
     let mut listed: Vec<_> = all.iter().map(|(command, _)| (*command).to_owned()).collect();
     listed.sort_unstable();
-    assert_eq!(listed, printing, "the commands with `--format`");
+    let prints = commands_with(|arg| arg.get_id() == "format");
+    assert_eq!(listed, prints, "the commands with `--format`");
+    let writes = commands_with(|arg| arg.get_long() == Some("report"));
+    assert_eq!(writes, reports::COMMANDS, "the commands with `--report`");
 }

@@ -53,8 +53,6 @@ pub(crate) struct TokenRevoke {
 pub(crate) struct TokenCreate {
     #[command(flatten)]
     pub(crate) configuration: Configuration,
-    #[command(flatten)]
-    pub(crate) address: ServerAddress,
     /// What people call it
     #[arg(long, default_value = "admin", env = "QUALITYTRACE_TOKEN_NAME")]
     pub(crate) name: String,
@@ -72,6 +70,8 @@ pub(crate) struct TokenCreate {
         env = "QUALITYTRACE_TOKEN_DAYS"
     )]
     pub(crate) days: u16,
+    #[command(flatten)]
+    pub(crate) address: ServerAddress,
 }
 
 /// The sessions of people on a server: one's own, and for admins those of all
@@ -81,11 +81,14 @@ pub(crate) enum SessionCommand {
     End(SessionEnd),
 }
 
-/// List the sessions of people who logged in
+/// List the sessions of people who logged in: one's own, which a token has none of
 ///
-/// Example: qualitytrace session list
+/// Example: qualitytrace session list --all
 #[derive(Debug, clap::Args)]
 pub(crate) struct SessionList {
+    /// Those of all people; for admins
+    #[arg(long, env = "QUALITYTRACE_ALL")]
+    pub(crate) all: bool,
     #[command(flatten)]
     pub(crate) output: FormatArgs,
     #[command(flatten)]

@@ -43,8 +43,6 @@ docs/mutation.md tells what is mutated, what is not, and what `survivors.yaml` h
 #[derive(Debug, clap::Args)]
 #[command(after_help = RECORD)]
 pub(crate) struct Record {
-    #[command(flatten)]
-    pub(crate) recorded: TraceArgs,
     /// The file, which must not be there yet [default: stdout]
     #[arg(long, short, value_name = "FILE", env = "QUALITYTRACE_OUTPUT")]
     pub(crate) output: Option<PathBuf>,
@@ -52,6 +50,8 @@ pub(crate) struct Record {
     /// and how it went, such as `http.route` and `http.response.status_code`]
     #[arg(long, value_name = "KEYS", env = "QUALITYTRACE_KEEP")]
     pub(crate) keep: Option<Keep>,
+    #[command(flatten)]
+    pub(crate) recorded: TraceArgs,
 }
 
 /// Compare a trace with a recorded shape, and list the differences
@@ -61,11 +61,11 @@ pub(crate) struct Diff {
     /// The file that `shape record` wrote
     #[arg(value_name = "SHAPE")]
     pub(crate) golden: PathBuf,
+    /// How the result is printed
+    #[arg(long, value_enum, default_value_t = TextFormat::Text, env = "QUALITYTRACE_TEXT_FORMAT")]
+    pub(crate) format: TextFormat,
     #[command(flatten)]
     pub(crate) recorded: TraceArgs,
-    /// How the result is printed
-    #[arg(long, value_enum, default_value_t = TextFormat::Text, env = "QUALITYTRACE_FORMAT")]
-    pub(crate) format: TextFormat,
 }
 
 /// Bring a recorded shape up to date; ranges and notes that you wrote stay where they still hold
@@ -85,13 +85,11 @@ pub(crate) struct Accept {
 pub(crate) struct Mutate {
     #[command(flatten)]
     pub(crate) tests: Tests,
-    #[command(flatten)]
-    pub(crate) variables: Variables,
     /// 64 hexadecimal digits: functions such as `uuid()` give what they gave under this seed
     #[arg(long, value_name = "HEX", value_parser = seed, env = "QUALITYTRACE_SEED")]
     pub(crate) seed: Option<[u8; 32]>,
     /// Traces, as files or as folders of them, such as `run --traces` writes
-    #[arg(long = "trace", value_name = "PATH", required = true, num_args = 1.., value_delimiter = ',', env = "QUALITYTRACE_TRACE")]
+    #[arg(long = "trace", value_name = "PATH", required = true, num_args = 1.., value_delimiter = ',', env = "QUALITYTRACE_MUTATE_TRACE")]
     pub(crate) traces: Vec<PathBuf>,
     /// The attributes that are taken away, with commas; `http.*` is all that begin so, `*` is all [default: those that
     /// `shape record` keeps]
@@ -107,8 +105,10 @@ pub(crate) struct Mutate {
     #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u8).range(0..=100), env = "QUALITYTRACE_MIN_SCORE")]
     pub(crate) min_score: Option<u8>,
     /// How the result is printed
-    #[arg(long, value_enum, default_value_t = TextFormat::Text, env = "QUALITYTRACE_FORMAT")]
+    #[arg(long, value_enum, default_value_t = TextFormat::Text, env = "QUALITYTRACE_TEXT_FORMAT")]
     pub(crate) format: TextFormat,
+    #[command(flatten)]
+    pub(crate) variables: Variables,
 }
 
 /// A trace, in a file or of a run.

@@ -5,7 +5,9 @@ use std::{fs, path::Path};
 use clap::CommandFactory;
 use source::{Colour, Text};
 
-use super::{FILE, KEYS, ProjectReading, ProjectValue, keys::Destination, locate, read};
+use super::{
+    FILE, KEYS, ProjectKey, ProjectReading, ProjectValue, keys::Destination, locate, read,
+};
 
 const COMPLETE: &str = r#"
 tests = ["tests", "more/a.yaml"]
@@ -97,6 +99,13 @@ fn a_mistake_in_every_key_shows_its_line() {
         ("run", "retrys = 1"),
         ("servers", "url = \"x\""),
     ];
+    let is_of = |key: &ProjectKey, section: &str, line: &str| {
+        section == key.section && line.starts_with(&format!("{} = ", key.name))
+    };
+    for key in KEYS {
+        let has_case = cases.iter().any(|(section, line)| is_of(key, section, line));
+        assert!(has_case, "{}", key.full_name());
+    }
     for (section, line) in cases {
         for prefix in ["", "profile.ci"] {
             let parts: Vec<_> = [prefix, section].into_iter().filter(|it| !it.is_empty()).collect();

@@ -8,6 +8,7 @@ use super::{
     MADE, schema,
     table::{code, sentence, table},
 };
+use crate::args::OPERATIONS;
 
 const API: &str = include_str!("../../../../docs/api/openapi.json");
 /// The methods of a path that can have an operation.
@@ -84,7 +85,22 @@ fn one(method: &str, path: &str, operation: &Value) -> String {
         })
         .collect();
     text.push_str(&table(["response", "meaning", "body"], &responses));
-    text
+    text + &command_of(operation)
+}
+
+/// Returns the command of an operation, or why it has none.
+fn command_of(operation: &Value) -> String {
+    let id = operation["operationId"].as_str().unwrap_or_default();
+    let mut table = OPERATIONS.lines().filter_map(|line| line.split_once(": "));
+    let command = table.find(|(name, _)| *name == id).map(|(_, command)| command);
+    match command.map(|command| command.strip_prefix("- ").ok_or(command)) {
+        Some(Err(command)) => {
+            let link = command.replace(' ', "-");
+            format!("Command: [`qualitytrace {command}`](commands.md#{link}).\n\n")
+        }
+        Some(Ok(reason)) => format!("Command: none; {reason}.\n\n"),
+        None => String::new(),
+    }
 }
 
 /// Returns the media types of a body, each with its value.
@@ -118,6 +134,18 @@ fn of_schema(value: &Value) -> String {
 
 fn of<'a>(value: &'a Value, name: &str) -> impl Iterator<Item = &'a Value> {
     value[name].as_array().into_iter().flatten()
+}
+
+/// Each operation has its command on the page, or why it has none.
+#[test]
+fn every_operation_has_a_line_about_its_command() {
+    let page = page();
+    let about = page.lines().filter(|line| line.starts_with("Command: ")).count();
+    assert_eq!(about, OPERATIONS.lines().count());
+    let reasons = OPERATIONS.lines().filter_map(|line| line.split_once(": - "));
+    for (operation, reason) in reasons {
+        assert!(page.contains(&format!("Command: none; {reason}.")), "{operation}");
+    }
 }
 
 /// The references of the page lead to its headings.

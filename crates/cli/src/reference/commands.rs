@@ -8,12 +8,50 @@ use super::{
     MADE,
     table::{code, sentence, table},
 };
-use crate::args;
+use crate::{args, exit};
 
 /// The arguments that every command for a server has, in their order.
 const SERVER: &[&str] = &["server", "context", "token", "ca", "plain-http", "project"];
 /// What every command has.
 const ALL: &[&str] = &["profile", "trust", "help", "version"];
+
+/// The variables that are not of a flag, and not a key of the server.
+pub(super) const VARIABLES: &[(&str, &str)] = &[
+    ("NO_COLOR", "If it is not empty, nothing is coloured; a pipe never gets colour"),
+    (
+        "CI",
+        "If it is not empty, nothing is coloured, no progress is shown live, trust is not prompted for, and `shape accept` is refused",
+    ),
+    ("COLUMNS", "The width of tables [default: that of the terminal; a pipe has none]"),
+    (
+        "XDG_CONFIG_HOME",
+        "The folder with the folder `qualitytrace`, which has contexts, what is trusted, and perhaps the server's configuration",
+    ),
+    ("HOME", "Without `XDG_CONFIG_HOME`, that folder is its `.config`"),
+    ("SSL_CERT_FILE", "A file with the trusted authorities [default: those of this machine]"),
+    ("SSL_CERT_DIR", "A folder with the trusted authorities [default: those of this machine]"),
+    (
+        "HTTP_PROXY",
+        "The proxy for `http://` targets of triggers and trace stores in local runs, or `http_proxy`; a server uses none",
+    ),
+    ("HTTPS_PROXY", "The same for `https://`, or `https_proxy`"),
+    ("ALL_PROXY", "The same for both, or `all_proxy`"),
+    ("NO_PROXY", "The hosts without a proxy, or `no_proxy`"),
+    ("NOTIFY_SOCKET", "Where a server reports its start, reload and stop, as systemd sets it"),
+    (
+        "WATCHDOG_USEC",
+        "How often a server has to report that it is alive, in microseconds, as systemd sets it",
+    ),
+    ("WATCHDOG_PID", "The process that this is for, as systemd sets it"),
+    (
+        "STATE_DIRECTORY",
+        "The folder of a server's data where `server.dataDirectory` is not set, as systemd sets it",
+    ),
+    (
+        "OTEL_*",
+        "Those of OpenTelemetry: for the server's own telemetry, `demo`, and the program that `run` starts",
+    ),
+];
 
 const HEAD: [&str; 3] = ["", "meaning", "variable"];
 
@@ -28,17 +66,19 @@ pub(super) fn page() -> String {
 for nothing. [`qualitytrace.toml`](project-file.md) has defaults of flags: a flag comes first, then its variable, a profile, the
 file, and the default.
 
-| exit code | meaning |
-| --- | --- |
-| 0 | everything that was requested holds |
-| 1 | something was shown not to hold: a test failed, documents differ |
-| 2 | usage, configuration or document error; nothing was tested |
-| 3 | neither was shown: a verdict is inconclusive, or a server or another part could not be reached |
-| 130, 143 | Ctrl-C or SIGTERM ended it |
-
 ",
     );
-    let every: Vec<_> = root.get_arguments().filter(|arg| ALL.contains(&name(arg))).collect();
+    let exits: Vec<_> =
+        exit::all().into_iter().map(|(code, meaning)| [code.to_string(), meaning]).collect();
+    text.push_str(&table(["exit code", "meaning"], &exits));
+    text.push_str(
+        "Where a command does not handle a signal itself, the signal ends it: a shell then shows 130 or 143 too.\n\n",
+    );
+    let others: Vec<_> =
+        VARIABLES.iter().map(|(name, about)| [code(name), sentence(about)]).collect();
+    let _written =
+        write!(text, "## Other variables\n\n{}", table(["variable", "meaning"], &others));
+    let every: Vec<_> = root.get_arguments().filter(|arg| is_of_all(arg)).collect();
     let _written = write!(text, "## Flags of every command\n\n{}", rows(&every));
     if let Some(list) = root.find_subcommand("list") {
         let server: Vec<_> =
@@ -75,7 +115,7 @@ fn add(text: &mut String, command: &Command, path: &str) {
 
 /// Returns the arguments of a command by their headings.
 fn arguments(command: &Command) -> String {
-    let shown = |arg: &&Arg| !arg.is_hide_set() && !ALL.contains(&name(arg));
+    let shown = |arg: &&Arg| !arg.is_hide_set() && !is_of_all(arg);
     let (server, own): (Vec<_>, Vec<_>) = command
         .get_arguments()
         .filter(shown)
@@ -111,6 +151,12 @@ fn rows(args: &[&Arg]) -> String {
     table(HEAD, &rows)
 }
 
+/// Whether every command has it. A command may have a `--version` of its own, that of a document.
+fn is_of_all(arg: &Arg) -> bool {
+    let is_own = name(arg) == "version" && !matches!(arg.get_action(), ArgAction::Version);
+    ALL.contains(&name(arg)) && !is_own
+}
+
 fn name(arg: &Arg) -> &str {
     arg.get_id().as_str()
 }
@@ -139,7 +185,9 @@ fn form(arg: &Arg) -> String {
 
 fn meaning(arg: &Arg) -> String {
     let help = arg.get_long_help().or_else(|| arg.get_help());
-    let mut parts = vec![sentence(&help.map(ToString::to_string).unwrap_or_default())];
+    let help = help.map(ToString::to_string).unwrap_or_default();
+    // A cell has no paragraphs.
+    let mut parts = vec![sentence(&help.replace("\n\n", " "))];
     let values: Vec<_> = match arg.get_action() {
         ArgAction::SetTrue => Vec::new(),
         _ => arg.get_possible_values().into_iter().filter(|it| !it.is_hide_set()).collect(),

@@ -20,8 +20,8 @@ pub(super) fn configuration() -> String {
         "# Configuration of the server
 
 {MADE}
-`qualitytrace serve --config FILE` reads these keys; `qualitytrace config check FILE` reads them and starts nothing; `qualitytrace schema
-config` prints them as a JSON Schema. [The server](../server.md) and [telemetry](../telemetry.md) say what they are for.
+`qualitytrace serve --config FILE` reads these keys; `qualitytrace config check --config FILE` reads them and starts nothing;
+`qualitytrace schema config` prints them as a JSON Schema. [The server](../server.md) and [telemetry](../telemetry.md) say what they are for.
 
 Each key has a variable, which overrides the file: `QUALITYTRACE_` and the path in capitals, with `_` for every other character, so
 `{}` for `server.httpPort`. `*` is a name of your own. A value may refer to a variable by `${{NAME}}`. Secrets are never printed.
@@ -61,8 +61,8 @@ root of the repository. Paths are below its folder. A flag comes first, then its
 `qualitytrace project show` prints each value with its origin, and `qualitytrace schema project` prints a JSON Schema.
 `--profile NAME` selects a profile. [Running tests](../run.md) has an example.
 
-Values that execute a program or contact a machine count once the file is trusted: on a terminal `qualitytrace` requests that once for
-each content of the file; elsewhere `--trust` does it.
+Values that execute a program or contact a machine are used once you trust them: on a terminal a command requests that once for each new
+or changed value; elsewhere `--trust` states it.
 
 {}",
         schema::table_of(&schema).trim_end()

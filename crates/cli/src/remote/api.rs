@@ -30,7 +30,7 @@ pub(crate) async fn api(
     print(&answer.body, terminal);
     let status = answer.status.as_u16();
     if status >= 400 {
-        terminal.error(answer.code(), format_args!("the server answered {status}"));
+        terminal.error(answer.problem().0, format_args!("the server answered {status}"));
     }
     Ok(match status {
         0..=399 => Exit::Passed,

@@ -214,20 +214,18 @@ impl Server {
     }
 
     pub(super) async fn answered(&self, request: Request) -> Result<Vec<u8>, ClientError> {
-        let WholeResponse { status, body, .. } = self.received(request).await?;
-        if status.is_success() {
-            return Ok(body);
+        let answer = self.received(request).await?;
+        if answer.status.is_success() {
+            return Ok(answer.body);
         }
-        let problem = serde_json::from_slice::<Problem>(&body)
-            .unwrap_or_else(|_| Problem { detail: format!("HTTP {status}"), code: String::new() });
-        let code = problem_code(&problem.code, status);
-        let (url, status) = (self.url.clone(), status.as_u16());
-        Err(ClientError::Refused { url, status, code, detail: problem.detail })
+        let (code, detail) = answer.problem();
+        let (url, status) = (self.url.clone(), answer.status.as_u16());
+        Err(ClientError::Refused { url, status, code, detail })
     }
 }
 
 /// Whether others can read what is sent there: it goes to another machine without TLS.
-fn is_readable(url: &str) -> bool {
+pub(crate) fn is_readable(url: &str) -> bool {
     let Ok(url) = Url::parse(url) else { return true };
     let is_here = match url.host() {
         Some(Host::Domain(name)) => name == "localhost",
@@ -239,23 +237,13 @@ fn is_readable(url: &str) -> bool {
 }
 
 impl WholeResponse {
-    /// Returns the name of the error that it is.
-    pub(super) fn code(&self) -> ErrorCode {
+    /// Returns the name and the words of the error that it is; by its status where this version does not know them.
+    pub(super) fn problem(&self) -> (ErrorCode, String) {
         let problem = serde_json::from_slice::<Problem>(&self.body).ok();
-        problem_code(&problem.map(|it| it.code).unwrap_or_default(), self.status)
+        let code = problem.as_ref().and_then(|it| ErrorCode::parse(&it.code));
+        let code = code.unwrap_or_else(|| ErrorCode::of_status(self.status.as_u16()));
+        (code, problem.map_or_else(|| format!("HTTP {}", self.status), |it| it.detail))
     }
-}
-
-/// Returns the code of a problem; by its status where this version does not know the code.
-fn problem_code(name: &str, status: StatusCode) -> ErrorCode {
-    ErrorCode::parse(name).unwrap_or(match status.as_u16() {
-        401 => ErrorCode::Unauthenticated,
-        403 => ErrorCode::Forbidden,
-        404 => ErrorCode::NotFound,
-        429 => ErrorCode::Overloaded,
-        400..=499 => ErrorCode::InvalidRequest,
-        _ => ErrorCode::Unavailable,
-    })
 }
 
 #[cfg(test)]

@@ -14,24 +14,36 @@ use crate::{
 };
 
 #[derive(Debug, Deserialize)]
-struct StatusResponse {
-    exporters: Vec<Exporter>,
+pub(super) struct StatusResponse {
+    pub(super) exporters: Vec<Exporter>,
 }
 
+/// How an exporter of a server is doing.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Exporter {
-    name: String,
+pub(crate) struct Exporter {
+    pub(crate) name: String,
     destination: String,
-    state: String,
+    pub(crate) state: String,
     failing_seconds: Option<f64>,
-    reason: Option<String>,
+    pub(crate) reason: Option<String>,
     delivered: u64,
     queued: u64,
     rejected: u64,
-    dropped: u64,
-    buffer: f64,
+    pub(crate) dropped: u64,
+    /// How full its buffer is, from 0 to 1.
+    pub(crate) buffer: f64,
     holding: u64,
+}
+
+/// How the reason of an exporter begins that cannot write its buffer.
+const UNWRITABLE: &str = "the buffer cannot be used";
+
+impl Exporter {
+    /// Whether it cannot write its buffer.
+    pub(crate) fn is_unwritable(&self) -> bool {
+        self.reason.as_ref().is_some_and(|reason| reason.starts_with(UNWRITABLE))
+    }
 }
 
 /// Prints two lines for each exporter: its status, and its counts of accepted items.

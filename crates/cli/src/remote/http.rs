@@ -44,14 +44,7 @@ pub(super) struct HttpResponse {
 impl Http {
     /// Returns a client for this URL. `ca` names a file with the trusted certificate authorities.
     pub(super) fn new(url: &str, ca: Option<&Path>) -> Result<Self, ClientError> {
-        let roots = match ca {
-            Some(path) => authorities(path)?,
-            None if url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:")) => {
-                tls::system_roots(None, None).0
-            }
-            None => RootCertStore::empty(),
-        };
-        let tls = tls::anonymous(Arc::new(roots), &[]);
+        let tls = tls::anonymous(Arc::new(roots(url, ca)?), &[]);
         Ok(Self(HttpClient::new(tls, HttpVersion::Http1, IDLE_MAX)))
     }
 
@@ -111,6 +104,16 @@ impl HttpResponse {
             }
         }
         Ok(None)
+    }
+}
+
+/// Returns the authorities by which the server of this URL is trusted; none are read for a URL without TLS.
+pub(super) fn roots(url: &str, ca: Option<&Path>) -> Result<RootCertStore, ClientError> {
+    let is_tls = url.get(..6).is_some_and(|scheme| scheme.eq_ignore_ascii_case("https:"));
+    match ca {
+        Some(path) => authorities(path),
+        None if is_tls => Ok(tls::system_roots(None, None).0),
+        None => Ok(RootCertStore::empty()),
     }
 }
 

@@ -64,7 +64,7 @@ const SESSIONS: ApiTable = ApiTable {
         Cell::Moment("expiresAt"),
         Cell::Text("address"),
     ],
-    none: "no sessions",
+    none: "no sessions; `--all` lists those of all people, for admins",
 };
 
 const AUDIT: ApiTable = ApiTable {
@@ -112,7 +112,10 @@ pub(crate) async fn sessions(
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     let server = connect(&args.connection, environment, terminal)?;
-    let first = || server.request(Method::GET, "/api/v1/sessions");
+    let first = || {
+        let request = server.request(Method::GET, "/api/v1/sessions");
+        if args.all { request.query(&[("all", "true")]) } else { request }
+    };
     let name = |session: &Value| text(session, "id");
     server.print(&SESSIONS, (first, ITEMS_MAX, name), (args.output.format, terminal)).await
 }

@@ -99,13 +99,7 @@ async fn run_all(
     terminal: &Terminal,
     reports: &mut Reports<'_>,
 ) -> Result<Exit, Exit> {
-    let mut signals = Signals::listen().map_err(|error| {
-        terminal.error(
-            ErrorCode::Internal,
-            format_args!("signal handlers cannot be installed: {error}"),
-        );
-        Exit::Inconclusive
-    })?;
+    let mut signals = Signals::listen().map_err(|error| terminal.without_signals(&error))?;
     let server = connect(&args.connection, environment, terminal)?;
     let (items, beside) = run::items(args, terminal)?;
     let cases = Schedule::new(&items, 1);

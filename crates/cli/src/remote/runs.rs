@@ -212,10 +212,10 @@ async fn report(
             server.report((run.id, &run.test), outcome, &mut reports, terminal).await?;
             Vec::new()
         }
-        Err(ClientError::Refused { status: 404, .. }) => {
+        Err(missing @ ClientError::Refused { status: 404, .. }) => {
             let path = format!("/api/v1/suite-runs/{}", args.run);
             let read = server.send(server.request_in_project(Method::GET, &path)).await;
-            let suite_run: RemoteSuiteRun = read.map_err(refuse)?;
+            let suite_run: RemoteSuiteRun = read.map_err(|error| refuse(first(missing, error)))?;
             // Steps that have not begun yet have no run, as those that never will.
             if suite_run.state != ENDED {
                 return Err(open(suite_run.id));
@@ -239,6 +239,14 @@ async fn report(
     }
     reports.finish()?;
     Ok(Exit::Passed)
+}
+
+/// Returns the error of an id that is neither of a run nor of a suite run: that there is no such run.
+fn first(missing: ClientError, error: ClientError) -> ClientError {
+    match error {
+        ClientError::Refused { status: 404, .. } => missing,
+        other => other,
+    }
 }
 
 async fn trace(server: &Server, args: &args::RunTrace, terminal: &Terminal) -> Result<Exit, Exit> {
@@ -297,10 +305,7 @@ async fn stop(server: &Server, args: &args::RunStop, terminal: &Terminal) -> Res
         };
         let stopped = match stop("runs").await {
             Err(missing @ ClientError::Refused { status: 404, .. }) => {
-                stop("suite-runs").await.map_err(|error| match error {
-                    ClientError::Refused { status: 404, .. } => missing,
-                    other => other,
-                })
+                stop("suite-runs").await.map_err(|error| first(missing, error))
             }
             other => other,
         };

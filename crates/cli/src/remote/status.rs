@@ -2,38 +2,46 @@
 
 use http::{Method, StatusCode};
 use model::Timestamp;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::json;
 use server::config::Environment;
 
 use super::{
-    client::{Me, Server, connect},
+    client::{Server, connect},
     error::ClientError,
 };
 use crate::{
     args::{self, OutputFormat},
-    contexts::ServerAccess,
     exit::Exit,
     listing,
     terminal::Terminal,
 };
 
 #[derive(Deserialize)]
-struct ServerFacts {
-    version: String,
-    access: String,
+pub(super) struct ServerFacts {
+    pub(super) version: String,
+    pub(super) access: String,
 }
 
 /// What `/readyz` answers: with the exporters for those who may know of them.
 #[derive(Deserialize)]
-struct Readiness {
+struct ReadinessBody {
     #[serde(default)]
-    detail: Option<String>,
+    detail: String,
     #[serde(default)]
     telemetry: Vec<ExporterState>,
 }
 
-#[derive(Deserialize, serde::Serialize)]
+/// Whether a server is ready.
+pub(super) struct Readiness {
+    /// Why it is not; may be empty.
+    pub(super) unready: Option<String>,
+    exporters: Vec<ExporterState>,
+    /// When it responded, by its clock.
+    pub(super) date: Option<Timestamp>,
+}
+
+#[derive(Deserialize, Serialize)]
 struct ExporterState {
     name: String,
     state: String,
@@ -47,12 +55,9 @@ pub(crate) async fn status(
 ) -> Result<Exit, Exit> {
     let server = connect(&args.connection, environment, terminal)?;
     let refuse = |error| terminal.refuse(&error);
-    let answer = server.whole(server.request(Method::GET, "/readyz")).await.map_err(refuse)?;
-    let is_ready = answer.status == StatusCode::OK;
-    let readiness = serde_json::from_slice(&answer.body);
-    let readiness: Readiness = readiness.map_err(|error| refuse(server.foreign(&error)))?;
-    let reason = readiness.detail.as_deref().filter(|_| !is_ready);
-    let reason = reason.map(|it| it.strip_prefix("not ready: ").unwrap_or(it));
+    let Readiness { unready, exporters, .. } = readiness(&server).await.map_err(refuse)?;
+    let is_ready = unready.is_none();
+    let reason = unready.filter(|reason| !reason.is_empty());
     // A server that is not ready answers nothing else.
     let facts = match args.ready || !is_ready {
         true => None,
@@ -70,7 +75,7 @@ pub(crate) async fn status(
                 Some(reason) => terminal.result(&format!("not ready: {reason}")),
             }
             if facts.is_some() {
-                for ExporterState { name, state } in &readiness.telemetry {
+                for ExporterState { name, state } in &exporters {
                     terminal.result(&format!("exporter {name}: {state}"));
                 }
             }
@@ -80,7 +85,7 @@ pub(crate) async fn status(
             if let Some(ServerFacts { version, access }) = facts {
                 value["version"] = version.into();
                 value["access"] = access.into();
-                value["exporters"] = json!(readiness.telemetry);
+                value["exporters"] = json!(exporters);
             }
             listing::value(&value, format, terminal);
         }
@@ -88,41 +93,15 @@ pub(crate) async fn status(
     Ok(if is_ready { Exit::Passed } else { Exit::Failed })
 }
 
-async fn facts(server: &Server) -> Result<ServerFacts, ClientError> {
-    server.send(server.request(Method::GET, "/api/v1/server")).await
-}
-
-/// What `doctor` sees of a server.
-pub(crate) struct ServerLook {
-    /// Why it is not ready.
-    pub(crate) unready: Option<String>,
-    pub(crate) version: Option<String>,
-    /// `on` or `off`.
-    pub(crate) access: Option<String>,
-    /// The caller; none where access is off, or the server is not ready.
-    pub(crate) me: Option<Result<Me, ClientError>>,
-    /// The exporters by their names and states.
-    pub(crate) exporters: Vec<(String, String)>,
-    /// When it responded, by its clock.
-    pub(crate) date: Option<Timestamp>,
-}
-
-/// Looks at a server; an error if it does not respond.
-pub(crate) async fn look(access: &ServerAccess) -> Result<ServerLook, ClientError> {
-    let server = Server::new(access)?;
+pub(super) async fn readiness(server: &Server) -> Result<Readiness, ClientError> {
     let answer = server.whole(server.request(Method::GET, "/readyz")).await?;
-    let readiness: Readiness =
+    let body: ReadinessBody =
         serde_json::from_slice(&answer.body).map_err(|error| server.foreign(&error))?;
-    let exporters = readiness.telemetry.into_iter().map(|it| (it.name, it.state)).collect();
-    let unready = (answer.status != StatusCode::OK).then(|| readiness.detail.unwrap_or_default());
-    let mut look =
-        ServerLook { unready, version: None, access: None, me: None, exporters, date: answer.date };
-    if look.unready.is_none() {
-        let facts = facts(&server).await?;
-        if facts.access != "off" {
-            look.me = Some(server.send(server.request(Method::GET, "/api/v1/me")).await);
-        }
-        (look.version, look.access) = (Some(facts.version), Some(facts.access));
-    }
-    Ok(look)
+    let reason = body.detail.strip_prefix("not ready: ").unwrap_or(&body.detail).to_owned();
+    let unready = (answer.status != StatusCode::OK).then_some(reason);
+    Ok(Readiness { unready, exporters: body.telemetry, date: answer.date })
+}
+
+pub(super) async fn facts(server: &Server) -> Result<ServerFacts, ClientError> {
+    server.send(server.request(Method::GET, "/api/v1/server")).await
 }

@@ -10,6 +10,7 @@ mod finals;
 mod look;
 mod output;
 mod ports;
+mod probe;
 mod process;
 mod progress;
 mod ready;
@@ -27,6 +28,7 @@ use std::{
     net::{Ipv4Addr, SocketAddr},
     path::PathBuf,
     sync::Arc,
+    time::Duration,
 };
 
 use model::{ErrorCode, World};
@@ -41,18 +43,21 @@ use crate::{
     reports::Reports,
     stores,
     terminal::Terminal,
+    trust::{self, Consent},
     variables,
 };
 use changes::FileWatcher;
 use environment::{BATCH_DELAY, environment};
+pub(crate) use probe::ProbedRun;
 pub(crate) use progress::{Line, ProgressLevel, words};
 pub(crate) use round::JOBS;
 use round::Round;
 pub(crate) use schedule::Schedule;
-pub(crate) use session::{Open, Session};
+pub(crate) use session::{Open, OpenError, Session};
 pub(crate) use signals::Signals;
 use state::FailedItem;
-use system::{Launch, Life, System};
+pub(crate) use system::Life;
+use system::{Launch, System};
 pub(crate) use traces::keep as keep_trace;
 use watches::Watches;
 
@@ -63,7 +68,7 @@ pub(crate) const FOLDER: &str = "qualitytrace";
 pub(crate) async fn run(
     args: &args::RunArgs,
     environment: Vec<(String, String)>,
-    world: World,
+    (world, consent): (World, Consent),
     terminal: &Terminal,
 ) -> Result<Exit, Exit> {
     if !args.variable_sets.is_empty() {
@@ -73,17 +78,12 @@ pub(crate) async fn run(
         );
         return Err(Exit::Refused);
     }
-    let mut signals = Signals::listen().map_err(|error| {
-        terminal.error(
-            ErrorCode::Internal,
-            format_args!("signal handlers cannot be installed: {error}"),
-        );
-        Exit::Inconclusive
-    })?;
+    let mut signals = Signals::listen().map_err(|error| terminal.without_signals(&error))?;
     let mut rounds = Rounds {
         args,
         environment: environment.into_iter().collect(),
         world,
+        consent,
         terminal,
         session: None,
     };
@@ -115,6 +115,7 @@ struct Rounds<'a> {
     args: &'a args::RunArgs,
     environment: BTreeMap<String, String>,
     world: World,
+    consent: Consent,
     terminal: &'a Terminal,
     /// None before the first round with valid documents.
     session: Option<Arc<Session>>,
@@ -146,12 +147,22 @@ impl Rounds<'_> {
         }
         let environment = self.environment.clone().into_iter().collect();
         let vars = variables::read(&args.variables, environment, terminal)?;
-        stores::apply(&mut items, (&beside, &args.system.stores), &vars, terminal)?;
+        let named = &args.system.stores;
+        trust::check(&items, (&beside, named), &vars, (&self.consent, terminal))?;
+        stores::apply(&mut items, (&beside, named), &vars, terminal)?;
         let session = match &self.session {
             Some(session) => Arc::clone(session),
             None => {
-                let opened = Arc::new(open(args, &self.environment, world, terminal).await?);
-                Arc::clone(self.session.insert(opened))
+                let system = LocalSystem {
+                    flags: &args.system.start,
+                    life: if args.system.drain { Life::PerTest } else { Life::Shared },
+                    timeout: args.pace.timeout,
+                    telling: telling(args),
+                    terminal,
+                };
+                let opened = system.open(&self.environment, world).await;
+                let opened = opened.map_err(|error| terminal.refuse(&error))?;
+                Arc::clone(self.session.insert(Arc::new(opened)))
             }
         };
         if let Some(exit) = check_stores(&session, &items, signals, terminal).await {
@@ -290,7 +301,7 @@ pub(crate) fn items(
 fn receiver(args: &args::RunArgs) -> String {
     let server = args.connection.address.server.as_deref().and_then(|url| url.split("://").nth(1));
     let host = server.and_then(|rest| rest.split(['/', ':']).next());
-    match (host, args.system.otlp.first()) {
+    match (host, args.system.start.otlp.first()) {
         (Some(host), _) => format!("{host}:4317"),
         (None, Some(address)) => address.to_string(),
         (None, None) => discovery::RECEIVER.to_owned(),
@@ -328,46 +339,59 @@ async fn check_stores(
     Some(Exit::Refused)
 }
 
-/// Starts the receiver, and prepares the system if we start it.
-async fn open(
-    args: &args::RunArgs,
-    ours: &BTreeMap<String, String>,
-    world: World,
-    terminal: &Terminal,
-) -> Result<Session, Exit> {
-    let flags = &args.system;
-    let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    let addresses = match (flags.otlp.is_empty(), flags.command.is_empty()) {
-        (false, _) => flags.otlp.clone(),
-        (true, true) => vec![loopback(4317), loopback(4318)],
-        (true, false) => vec![loopback(0)],
-    };
-    let learned = learn::known(terminal);
-    let open = Open::listen(addresses, learned, ours.clone().into_iter().collect(), world).await;
-    let open = open.map_err(|error| terminal.refuse(&error))?.with_timeout(args.pace.timeout);
-    let addresses = open.addresses();
-    if telling(args) != ProgressLevel::Quiet {
-        let shown: Vec<_> = addresses.iter().map(ToString::to_string).collect();
-        terminal.line(&format!("receiving OTLP on {}", shown.join(" and ")));
+/// A system under test, and how its runs are shown.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct LocalSystem<'a> {
+    pub(crate) flags: &'a args::StartFlags,
+    pub(crate) life: Life,
+    /// The upper bound for the duration of a test.
+    pub(crate) timeout: Option<Duration>,
+    pub(crate) telling: ProgressLevel,
+    pub(crate) terminal: &'a Terminal,
+}
+
+impl LocalSystem<'_> {
+    /// Starts the receiver, and prepares the system if we start it.
+    pub(crate) async fn open(
+        &self,
+        ours: &BTreeMap<String, String>,
+        world: World,
+    ) -> Result<Session, OpenError> {
+        let Self { flags, life, timeout, telling, terminal } = *self;
+        let loopback = |port| SocketAddr::from((Ipv4Addr::LOCALHOST, port));
+        let addresses = match (flags.otlp.is_empty(), flags.command.is_empty()) {
+            (false, _) => flags.otlp.clone(),
+            (true, true) => vec![loopback(4317), loopback(4318)],
+            (true, false) => vec![loopback(0)],
+        };
+        let learned = learn::known(terminal);
+        let ours_as_list = ours.clone().into_iter().collect();
+        let open = Open::listen(addresses, learned, ours_as_list, world).await?;
+        let open = open.with_timeout(timeout);
+        let addresses = open.addresses();
+        if telling != ProgressLevel::Quiet {
+            let shown: Vec<_> = addresses.iter().map(ToString::to_string).collect();
+            terminal.line(&format!("receiving OTLP on {}", shown.join(" and ")));
+        }
+        if flags.command.is_empty() {
+            return Ok(open.session());
+        }
+        let marker: [u8; 8] = world.random();
+        let marker = marker.iter().map(|byte| format!("{byte:02x}")).collect();
+        let started = StartedProcesses { marker, batch_delay: BATCH_DELAY };
+        let receiver = addresses.first().copied().unwrap_or(loopback(4318));
+        let launch = Launch {
+            command: flags.command.clone(),
+            environment: environment(ours, receiver, flags.protocol, &started),
+            ready: flags.ready.clone(),
+            ready_timeout: flags.ready_timeout,
+            life,
+            live: (telling == ProgressLevel::Steps).then(|| terminal.clone()),
+            terminal: terminal.clone(),
+            telling,
+        };
+        Ok(open.with_system(System::new(launch), started))
     }
-    if flags.command.is_empty() {
-        return Ok(open.session());
-    }
-    let marker: [u8; 8] = world.random();
-    let marker = marker.iter().map(|byte| format!("{byte:02x}")).collect();
-    let started = StartedProcesses { marker, batch_delay: BATCH_DELAY };
-    let receiver = addresses.first().copied().unwrap_or(loopback(4318));
-    let launch = Launch {
-        command: flags.command.clone(),
-        environment: environment(ours, receiver, flags.protocol, &started),
-        ready: flags.ready.clone(),
-        ready_timeout: flags.ready_timeout,
-        life: if flags.drain { Life::PerTest } else { Life::Shared },
-        live: args.output.verbose.then(|| terminal.clone()),
-        terminal: terminal.clone(),
-        telling: telling(args),
-    };
-    Ok(open.with_system(System::new(launch), started))
 }
 
 /// Returns the progress level of the flags.

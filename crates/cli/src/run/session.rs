@@ -61,7 +61,7 @@ pub(crate) struct Session {
     pub(super) receiver: Receiver,
     pub(super) triggers: Triggers,
     pub(super) system: Option<System>,
-    started: Option<StartedProcesses>,
+    pub(super) started: Option<StartedProcesses>,
     /// The upper bound for the duration of a test.
     timeout: Option<Duration>,
     known: Mutex<LearnedState>,
@@ -228,6 +228,16 @@ impl Session {
         }
     }
 
+    /// Returns the system that was started last, if we start it.
+    pub(crate) fn running(&self) -> Option<Arc<RunningSystem>> {
+        self.system.as_ref().and_then(System::last)
+    }
+
+    /// Returns the addresses on which spans are received.
+    pub(crate) fn addresses(&self) -> &[SocketAddr] {
+        self.receiver.addresses()
+    }
+
     /// Runs one test, and returns the system that it ran on.
     pub(crate) async fn run(
         &self,
@@ -388,7 +398,7 @@ impl Session {
 
     /// Stops the system, if we started it.
     pub(crate) async fn stop_system(&self) {
-        if let Some(running) = self.system.as_ref().and_then(System::last) {
+        if let Some(running) = self.running() {
             running.stop().await;
         }
     }

@@ -1,7 +1,9 @@
 //! The system under test if we start it: its command, its readiness, and its end.
 
 use std::{
+    collections::BTreeSet,
     ffi::OsString,
+    net::SocketAddr,
     process::ExitStatus,
     sync::{self, Arc, PoisonError, atomic::AtomicU16},
     time::Duration,
@@ -222,6 +224,11 @@ impl RunningSystem {
     /// Whether it has ended by itself.
     pub(crate) fn ended_early(&self) -> Option<SystemError> {
         self.process.ended_early().map(|(status, _)| self.ended(status))
+    }
+
+    /// Returns the addresses of this machine on which it accepts connections.
+    pub(crate) fn listening(&self) -> BTreeSet<SocketAddr> {
+        look::listening(self.process.group())
     }
 
     /// Whether it had ended by itself at this time.
