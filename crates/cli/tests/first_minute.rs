@@ -167,6 +167,10 @@ fn a_first_test_is_written_once() -> Result<()> {
     let machine = Machine::new()?;
     let first = machine.shell("qualitytrace init")?;
     assert_eq!(first.code, Some(0), "{first:?}");
+    // The project file beside it has what a run needs, so that it needs no flag.
+    let shown = machine.shell("qualitytrace project show -- run")?;
+    let tests = shown.out.lines().find(|line| line.starts_with("tests "));
+    assert!(tests.is_some_and(|it| it.ends_with("qualitytrace.toml:2")), "{shown:?}");
     fs::write(machine.folder.path().join("qualitytrace/checkout.yaml"), "mine")?;
     let second = machine.shell("qualitytrace init")?;
     assert_eq!(second.code, Some(2), "{second:?}");

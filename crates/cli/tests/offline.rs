@@ -10,6 +10,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
+use bench::parts::words;
 use golden::Golden;
 use tempfile::TempDir;
 
@@ -74,18 +75,6 @@ fn run(typed: &str) -> Result<String> {
         }
     }
     Ok(without_times(&shown))
-}
-
-/// Splits a command line; `'…'` keeps a word with spaces together.
-fn words(typed: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for (at, piece) in typed.split('\'').enumerate() {
-        match at % 2 {
-            0 => words.extend(piece.split_whitespace().map(str::to_owned)),
-            _ => words.push(piece.to_owned()),
-        }
-    }
-    words
 }
 
 fn variable(word: &str) -> Option<(String, String)> {

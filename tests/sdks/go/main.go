@@ -73,6 +73,7 @@ func main() {
 	otel.SetTextMapPropagator(
 		propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, propagation.Baggage{}))
 	http.Handle("GET /echo", otelhttp.NewHandler(http.HandlerFunc(echo), "echo"))
+	http.Handle("GET /plain", otelhttp.NewHandler(http.HandlerFunc(plain), "plain"))
 	log.Fatal(http.ListenAndServe("127.0.0.1:"+os.Getenv("PORT"), nil))
 }
 
@@ -88,6 +89,10 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	kinds(r.Context())
 	failedCall(r.Context())
 	io.WriteString(w, "echo")
+}
+
+func plain(w http.ResponseWriter, _ *http.Request) {
+	io.WriteString(w, "plain")
 }
 
 func kinds(ctx context.Context) {

@@ -77,13 +77,18 @@ public final class Echo {
         int port = Integer.parseInt(System.getenv("PORT"));
         HttpServer server = HttpServer.create(new InetSocketAddress("127.0.0.1", port), 0);
         server.createContext("/echo", Echo::echo);
+        server.createContext("/plain", exchange -> answer(exchange, "plain"));
         server.start();
     }
 
     private static void echo(HttpExchange exchange) throws IOException {
         kinds();
         failedCall();
-        byte[] body = "echo".getBytes();
+        answer(exchange, "echo");
+    }
+
+    private static void answer(HttpExchange exchange, String text) throws IOException {
+        byte[] body = text.getBytes();
         exchange.sendResponseHeaders(200, body.length);
         exchange.getResponseBody().write(body);
         exchange.close();

@@ -60,6 +60,10 @@ function failedCall() {
 }
 
 const server = http.createServer(async (request, response) => {
+  if (request.url === '/plain') {
+    response.end('plain');
+    return;
+  }
   if (request.url !== '/echo') {
     response.writeHead(404).end();
     return;

@@ -53,6 +53,11 @@ def echo():
     return "echo"
 
 
+@app.get("/plain")
+def plain():
+    return "plain"
+
+
 def kinds():
     linked = SpanContext(
         trace_id=0x0AF7651916CD43DD8448EB211C80319C,

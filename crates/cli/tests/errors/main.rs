@@ -13,7 +13,7 @@ use std::{
 };
 
 use anyhow::{Context, Result, ensure};
-use bench::parts::{Database, Server, Target, free_port};
+use bench::parts::{Database, Server, Target, free_port, words};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -233,17 +233,6 @@ async fn hello(listener: TcpListener) {
         let response = b"HTTP/1.1 200 OK\r\ncontent-length: 5\r\nconnection: close\r\n\r\nhello";
         let _written = stream.write_all(response).await;
     }
-}
-
-/// Splits a command line; `'…'` keeps a word with spaces together.
-fn words(typed: &str) -> Vec<String> {
-    let pieces = typed.split('\'').enumerate();
-    pieces
-        .flat_map(|(at, piece)| match at % 2 {
-            0 => piece.split_whitespace().map(str::to_owned).collect(),
-            _ => vec![piece.to_owned()],
-        })
-        .collect()
 }
 
 /// Cases that need the one address to which the system under test exports are checked one after the other.
