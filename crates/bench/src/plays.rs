@@ -35,6 +35,7 @@ fn bus_rows(plays: u64, wrong: &mut Vec<String>) -> Vec<Row> {
         all.proved += counts.proved;
         all.doubts += counts.doubts;
         all.resumed += counts.resumed;
+        all.repeated += counts.repeated;
     }
     let missing = wrong.len() - before;
     let is_found = |fault| (0..FAULT_PLAYS).any(|seed| play(seed, Some(fault)).is_err());
@@ -42,6 +43,7 @@ fn bus_rows(plays: u64, wrong: &mut Vec<String>) -> Vec<Row> {
         row("bus: proofs", all.proved, Some(Goal::AtLeast(1.0))),
         row("bus: doubts", all.doubts, Some(Goal::AtLeast(1.0))),
         row("bus: traces that a second process resumed", all.resumed, None),
+        row("bus: proofs though batches had been refused", all.repeated, None),
         row("bus: proofs with a missing batch", missing as u64, Some(Goal::AtMost(0.0))),
         faults("bus", PlantedFault::ALL.map(is_found)),
     ]

@@ -332,12 +332,13 @@ impl Stage {
             // Each trace has its own project: none exceeds its share.
             let project = format!("project-{}", traces.len()).parse().expect("a name");
             traces.push((trace, bus.subscribe(trace, &project)));
+            bus.expect(trace);
             let large = batch(trace, vec![b'x'; self.facts.batch_bytes]);
             refused = bus.publish(self.now(), vec![large]).await.err();
         }
         refused.expect("it is full");
-        let (last, _) = traces.last().expect("something was published");
-        assert_eq!(bus.doubt(*last), Some(Doubt::Lost(1)), "the trace is told");
+        let (last, subscription_of_last) = traces.pop().expect("something was published");
+        assert_eq!(bus.doubt(last), Some(Doubt::Refused(1)), "the trace is told");
         assert_eq!(read(&mut subscription, 1).await, ["a"]);
         assert_eq!(bus.doubt(first), None, "another's want of room is not its own");
         for (trace, _) in &traces {
@@ -346,7 +347,14 @@ impl Stage {
         if !self.facts.is_shared {
             self.publish(bus, first, &["b"]).await;
             assert_eq!(read(&mut subscription, 1).await, ["b"], "the forgotten made room");
+            self.publish(bus, last, &["b"]).await;
+            assert_eq!(bus.doubt(last), Some(Doubt::Refused(1)), "another batch is no repetition");
+            let large = batch(last, vec![b'x'; self.facts.batch_bytes]);
+            bus.publish(self.now(), vec![large]).await.expect("there is room");
+            assert_eq!(soon(bus.proved(last)).await, Ok(2), "it was sent again");
         }
+        drop(subscription_of_last);
+        bus.forget(last);
         bus.forget(first);
     }
 

@@ -15,6 +15,7 @@ mod local;
 mod nats;
 mod notices;
 mod record;
+mod refusals;
 mod replay;
 mod seal;
 mod spans;
@@ -51,7 +52,7 @@ pub trait Bus: Send + Sync + 'static {
     /// After `Ok` they outlive this process: a process that opens the bus again finds them until they are forgotten or too old.
     /// Batches of a trace at its bound, or of a project that has used its share, are not stored: they count as lost to their
     /// trace, and are no reason to refuse a sender that may also send for other projects. After [`PublishError`] some may be
-    /// stored, the rest count as refused to their traces, and all of them may be published again. If the future is dropped before
+    /// stored, the rest count as refused to their traces until they are published again. If the future is dropped before
     /// it completes, it MAY have stored them.
     ///
     /// Traces that have no subscriber and no new batch for longer than the age limit of the bus are discarded; and where the
@@ -83,8 +84,8 @@ pub trait Bus: Send + Sync + 'static {
     /// It fails with each [`Doubt`] of [`Bus::doubt`], and if it cannot be known in time whether further batches are stored.
     fn proved(&self, channel: Channel) -> impl Future<Output = Result<u64, Doubt>> + Send;
 
-    /// Returns why no absence can be concluded in this trace, whatever comes; none as far as is known. A sender may have sent a
-    /// refused batch again with success, which the bus cannot know.
+    /// Returns why no absence can be concluded in this trace now; none as far as is known. A refused batch is no reason any more once
+    /// the same bytes are stored, whoever published them; a sender that splits its spans in another way leaves the doubt.
     fn doubt(&self, channel: Channel) -> Option<Doubt>;
 
     /// Records that spans of the trace were lost before they reached the bus. It MUST NOT block.
@@ -145,9 +146,12 @@ pub enum Doubt {
     /// The bus has not listened for the trace from its beginning, without a pause.
     #[error("the server has not listened since the beginning of the run")]
     NotListened,
-    /// Batches of the trace were refused or lost.
-    #[error("{0} exports with spans of the trace were refused or lost")]
+    /// Batches of the trace were lost.
+    #[error("{0} exports with spans of the trace were lost")]
     Lost(u64),
+    /// Batches of the trace were refused, and their senders have not sent them again.
+    #[error("{0} exports with spans of the trace were refused, and were not sent again")]
+    Refused(u64),
     /// A marker that was sent behind all stored batches has not come back.
     #[error("NATS did not deliver a marker within {0:?}")]
     MarkerLate(std::time::Duration),
@@ -220,6 +224,7 @@ impl Doubt {
         match self {
             Self::NotListened => "notListened",
             Self::Lost(_) => "lost",
+            Self::Refused(_) => "refused",
             Self::MarkerLate(_) => "markerLate",
             Self::MarkerRefused(_) => "markerRefused",
             Self::StreamReplaced => "streamReplaced",
@@ -230,14 +235,14 @@ impl Doubt {
     /// Whether no later proof removes the doubt.
     pub fn is_lasting(&self) -> bool {
         match self {
-            Self::MarkerLate(_) | Self::MarkerRefused(_) => false,
+            Self::Refused(_) | Self::MarkerLate(_) | Self::MarkerRefused(_) => false,
             Self::NotListened | Self::Lost(_) | Self::StreamReplaced | Self::LeaderChanged => true,
         }
     }
 
     /// Whether spans that were sent may have been lost before a bus stored them.
     pub fn is_loss(&self) -> bool {
-        matches!(self, Self::NotListened | Self::Lost(_))
+        matches!(self, Self::NotListened | Self::Lost(_) | Self::Refused(_))
     }
 }
 

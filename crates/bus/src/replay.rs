@@ -163,7 +163,7 @@ impl JournalContents {
                     }
                     Err(_) => {
                         replayed.left_out_spans += u64::from(*spans);
-                        kept.refuse(until, trace);
+                        kept.lose(until, trace);
                         settled.push(stored.stretch);
                     }
                 }

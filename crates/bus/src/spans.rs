@@ -16,6 +16,7 @@ use tokio::sync::Notify;
 use crate::{
     Doubt, Era, Next,
     nats::read_projects,
+    refusals::BatchDigest,
     traces::{BatchSize, PendingBatches, StoredBatch, TraceTable},
 };
 
@@ -94,9 +95,9 @@ impl Drop for Subscription {
     fn drop(&mut self) {
         let mut kept = self.spans.lock();
         // A trace without a published batch has no age, so its last subscriber removes it.
-        let untouched = kept
-            .of(self)
-            .is_some_and(|held| held.bytes == 0 && held.refused == 0 && held.subscribers() == 1);
+        let untouched = kept.of(self).is_some_and(|held| {
+            held.bytes == 0 && held.lost == 0 && held.refused() == 0 && held.subscribers() == 1
+        });
         if untouched {
             kept.forget(self.trace);
         }
@@ -139,11 +140,12 @@ impl Spans {
         let kept = self.lock();
         let Some(held) = kept.traces.get(&trace) else { return Err(Doubt::NotListened) };
         match held.expected {
-            _ if held.refused > 0 => Err(Doubt::Lost(held.refused)),
+            _ if held.lost > 0 => Err(Doubt::Lost(held.lost)),
             None => Err(Doubt::NotListened),
             Some(began) if began != era.number => {
                 Err(era.doubt.clone().unwrap_or(Doubt::StreamReplaced))
             }
+            Some(_) if held.refused() > 0 => Err(Doubt::Refused(held.refused())),
             Some(_) => Ok(held.batches.len() as u64),
         }
     }
@@ -164,12 +166,12 @@ impl Spans {
                     }
                     Err(_) => {
                         kept.over_spans += u64::from(spans);
-                        kept.refuse(now, trace);
+                        kept.lose(now, trace);
                     }
                 }
             }
             Some((false, _)) => kept.foreign_spans += u64::from(spans),
-            None => kept.refuse(now, trace),
+            None => kept.lose(now, trace),
         }
         // There is no journal that would have to release them.
         kept.released.clear();
@@ -183,7 +185,12 @@ impl Spans {
     }
 
     pub(crate) fn lose(&self, now: Timestamp, trace: TraceId) {
-        self.lock().refuse(now, trace);
+        self.lock().lose(now, trace);
+    }
+
+    /// Records that a batch was refused, which its sender may send again.
+    pub(crate) fn refuse(&self, now: Timestamp, trace: TraceId, batch: BatchDigest) {
+        self.lock().refuse(now, trace, batch);
     }
 
     /// Records a loss, if it may concern the project of the trace; none stands for all.
@@ -192,7 +199,7 @@ impl Spans {
         let project = kept.traces.get(&trace).and_then(|held| held.project.as_ref());
         if project.is_none_or(|project| projects.is_none_or(|projects| projects.contains(project)))
         {
-            kept.refuse(now, trace);
+            kept.lose(now, trace);
         }
     }
 
@@ -278,7 +285,7 @@ mod tests {
                     StoredBatch { number: 0, spans: 1, bytes, stretch: Stretch::default() };
                 kept.add(now, trace, stored);
             }
-            Err(_) => kept.refuse(now, trace),
+            Err(_) => kept.lose(now, trace),
         }
         room
     }

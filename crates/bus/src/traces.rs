@@ -15,7 +15,10 @@ use journal::Stretch;
 use model::{Project, Timestamp, TraceId};
 use tokio::sync::Notify;
 
-use crate::spans::{Limits, Subscription};
+use crate::{
+    refusals::{BatchDigest, Refusals},
+    spans::{Limits, Subscription},
+};
 
 /// The overhead of a batch beside its bytes: its slot, in a list that may have capacity for twice as many, and the allocator's
 /// part of the block that holds the bytes.
@@ -56,7 +59,10 @@ pub(crate) struct TraceBatches {
     spans: u64,
     /// The project of the first subscriber.
     pub(crate) project: Option<Project>,
-    pub(crate) refused: u64,
+    /// The number of batches that were lost.
+    pub(crate) lost: u64,
+    /// None until a batch was refused.
+    refusals: Option<Box<Refusals>>,
     /// The era of the bus in which the trace began, if the bus has listened for it from its beginning.
     pub(crate) expected: Option<u64>,
     last: Timestamp,
@@ -233,16 +239,34 @@ impl TraceTable {
             count(&mut self.of_projects, project, cost);
         }
         held.spans += u64::from(stored.spans);
+        if let Some(refusals) = &mut held.refusals {
+            refusals.add(&stored.bytes);
+        }
         held.batches.push(stored);
         held.news.notify_waiters();
         let before = mem::replace(&mut held.last, now);
         self.age(trace, before, now);
     }
 
-    /// Records the refusal if the trace has an entry. An unknown trace gets no entry, else a full bus could be filled further.
-    pub(crate) fn refuse(&mut self, now: Timestamp, trace: TraceId) {
+    /// Records a loss if the trace has an entry. An unknown trace gets no entry, else a full bus could be filled further.
+    pub(crate) fn lose(&mut self, now: Timestamp, trace: TraceId) {
+        self.note(now, trace, |held| held.lost += 1);
+    }
+
+    /// Records the refusal of a batch, which its sender may send again, if the trace has an entry.
+    pub(crate) fn refuse(&mut self, now: Timestamp, trace: TraceId, batch: BatchDigest) {
+        self.note(now, trace, |held| {
+            let here = held.batches.iter().map(|stored| &*stored.bytes);
+            let refusals = held.refusals.get_or_insert_with(|| Box::new(Refusals::new(here)));
+            if !refusals.refuse(batch) {
+                held.lost += 1;
+            }
+        });
+    }
+
+    fn note(&mut self, now: Timestamp, trace: TraceId, note: impl FnOnce(&mut TraceBatches)) {
         if let Some(held) = self.traces.get_mut(&trace) {
-            held.refused += 1;
+            note(held);
             let before = mem::replace(&mut held.last, now);
             self.age(trace, before, now);
         }
@@ -316,6 +340,11 @@ impl TraceTable {
 }
 
 impl TraceBatches {
+    /// Returns the number of refused batches that are not here.
+    pub(crate) fn refused(&self) -> u64 {
+        self.refusals.as_ref().map_or(0, |refusals| refusals.missing())
+    }
+
     pub(crate) fn subscribers(&self) -> usize {
         Arc::strong_count(&self.news) - 1
     }

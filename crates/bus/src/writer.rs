@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::{
     Batch, Channel, PublishError,
     record::Record,
+    refusals::BatchDigest,
     seal::Sealer,
     spans::Spans,
     traces::{BatchSize, NoRoom, PendingBatches, ReleasedTrace, StoredBatch},
@@ -146,17 +147,16 @@ impl Writer {
                 }
                 Err(why) => {
                     let mut kept = self.spans.lock();
-                    kept.refuse(now, *trace);
-                    match (why, room) {
-                        (Why::TooLarge, _) => kept.over_spans += u64::from(*spans),
-                        (_, Err(_)) => {
-                            told.result = Err(PublishError::Full { bytes_max: limits.bytes_max });
-                        }
-                        (_, Ok(())) => {
-                            let reason = "it is full".to_owned();
-                            told.result = Err(PublishError::Journal { reason });
-                        }
+                    if why == Why::TooLarge {
+                        kept.lose(now, *trace);
+                        kept.over_spans += u64::from(*spans);
+                        continue;
                     }
+                    kept.refuse(now, *trace, BatchDigest::of(bytes));
+                    told.result = Err(match room {
+                        Err(_) => PublishError::Full { bytes_max: limits.bytes_max },
+                        Ok(()) => PublishError::Journal { reason: "it is full".to_owned() },
+                    });
                 }
             }
         }
@@ -195,7 +195,7 @@ impl Writer {
     /// Refuses and settles a group that could not be written: the next replay of the journal must not find it.
     fn give_up(&self, group: Group) {
         for (now, trace, stored) in group.batches {
-            self.spans.lock().refuse(now, trace);
+            self.spans.lock().refuse(now, trace, BatchDigest::of(&stored.bytes));
             self.journal.settle(stored.stretch);
         }
     }

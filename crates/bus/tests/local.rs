@@ -228,7 +228,7 @@ async fn a_journal_that_cannot_be_written_refuses() {
     let refused = publish(&bus, 2, b"b".to_vec()).await.expect_err("it cannot be kept");
     assert!(matches!(refused, PublishError::Journal { .. }), "{refused}");
     assert!(refused.to_string().ends_with("send them again later"), "{refused}");
-    assert_eq!(bus.doubt(channel(2)), Some(Doubt::Lost(1)));
+    assert_eq!(bus.doubt(channel(2)), Some(Doubt::Refused(1)));
     assert_eq!(read(&bus, 1).await, b"a", "what was there is");
     assert!(bus.counts().journal_error.is_some(), "it is told");
     fs::remove_dir_all(&folder).expect("it is there");
@@ -237,6 +237,7 @@ async fn a_journal_that_cannot_be_written_refuses() {
     assert_eq!(bus.counts().journal_error, None, "the folder is ours again");
     publish(&bus, 2, b"b".to_vec()).await.expect("and takes spans");
     assert_eq!(read(&bus, 2).await, b"b");
+    assert_eq!(bus.doubt(channel(2)), None, "what was refused came again");
 }
 
 #[tokio::test]

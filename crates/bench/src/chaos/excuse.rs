@@ -79,9 +79,9 @@ fn is_listed(fault: &FaultWindow, reason: &str) -> bool {
         (Component::Worker(_), Suspend | CutOff | CutNats) => {
             matches!(reason, "noAnswer unknown" | "givenUp" | "unproved" | "otherServers")
         }
-        // An export reaches the run too late, or was refused, by a server that shares nothing.
+        // An export reaches the run too late, or was refused, by a server that shares nothing, and did not come again in time.
         (Component::Replica(_), CutNats | CutOff | Suspend) => {
-            is_missing || matches!(reason, "spansLost" | "otherServers")
+            is_missing || matches!(reason, "spansLost" | "otherServers" | "unproved")
         }
         // An export is sent again.
         (Component::Replica(_), Kill) => is_missing,

@@ -1,4 +1,4 @@
-//! What the readers of traces have to know, and is not stored yet: losses, log records, unreadable exports.
+//! What the readers of traces have to know, and is not stored yet: losses, refusals, log records, unreadable exports.
 //!
 //! Each notice is sent until it is stored, the oldest first. Equal notices that wait are one message, so that the outbox stays small
 //! however long NATS is away; and who waits for a notice does not wait for those of others that came later.
@@ -13,7 +13,7 @@ use model::{Project, TraceId};
 use tokio::{sync::Notify, time::Instant};
 
 use super::sharing::LateShare;
-use crate::{Channel, Signal};
+use crate::{Channel, Signal, refusals::BatchDigest};
 
 /// The upper bound of notices about traces. Beyond it, batches are refused before they are sent, and records are not counted.
 const TRACES_MAX: usize = 65_536;
@@ -49,6 +49,7 @@ struct Unsent {
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 enum NoticeKind {
     Loss(Channel),
+    Refused(Channel, BatchDigest),
     Log(Channel),
     Unread(Signal, Projects),
 }
@@ -57,6 +58,7 @@ enum NoticeKind {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Notice {
     Loss(Channel),
+    Refused(Channel, BatchDigest),
     Log(Channel, u64),
     Unread(Signal, Projects, u64),
 }
@@ -103,22 +105,21 @@ impl Outbox {
         }
     }
 
-    /// Whether no loss waits, and nothing else has waited for long: there may be a flood of it.
+    /// Whether no loss or refusal waits, and nothing else has waited for long: there may be a flood of it.
     pub(super) fn is_current(&self) -> bool {
         let unsent = self.unsent();
         let oldest = unsent.queue.first_key_value();
         oldest.is_none_or(|(_, (_, added_at))| added_at.elapsed() < LATE)
-            && !unsent.queue.values().any(|(notice, _)| matches!(notice, Notice::Loss(_)))
+            && !unsent.queue.values().any(|(notice, _)| notice.lost_trace().is_some())
     }
 
     /// Whether a notice waits that lets a run doubt its trace.
     pub(super) fn concerns(&self, trace: TraceId, project: &Project) -> bool {
         let is_of = |(notice, _): &(Notice, Instant)| match notice {
-            Notice::Loss(channel) => channel.trace == trace,
             Notice::Unread(Signal::Spans, projects, _) => {
                 projects.as_ref().is_none_or(|projects| projects.contains(project))
             }
-            Notice::Unread(Signal::Logs, ..) | Notice::Log(..) => false,
+            _ => notice.lost_trace() == Some(trace),
         };
         self.unsent().queue.values().any(is_of)
     }
@@ -162,6 +163,7 @@ impl Notice {
     fn kind(&self) -> NoticeKind {
         match self {
             Self::Loss(channel) => NoticeKind::Loss(*channel),
+            Self::Refused(channel, batch) => NoticeKind::Refused(*channel, *batch),
             Self::Log(channel, _) => NoticeKind::Log(*channel),
             Self::Unread(signal, projects, _) => NoticeKind::Unread(*signal, projects.clone()),
         }
@@ -170,14 +172,24 @@ impl Notice {
     /// Returns what is late for readers when the notice is stored; none if it is no reason for a doubt.
     pub(super) fn late_share(&self) -> Option<LateShare> {
         match self {
-            Self::Loss(channel) => Some(LateShare::Trace(channel.trace)),
+            Self::Loss(channel) | Self::Refused(channel, _) => {
+                Some(LateShare::Trace(channel.trace))
+            }
             Self::Unread(Signal::Spans, projects, _) => Some(LateShare::Projects(projects.clone())),
             Self::Unread(Signal::Logs, ..) | Self::Log(..) => None,
         }
     }
 
+    /// Returns the trace whose spans were lost or refused, if the notice is about that.
+    fn lost_trace(&self) -> Option<TraceId> {
+        match self {
+            Self::Loss(channel) | Self::Refused(channel, _) => Some(channel.trace),
+            Self::Log(..) | Self::Unread(..) => None,
+        }
+    }
+
     fn has_trace(&self) -> bool {
-        matches!(self, Self::Loss(_) | Self::Log(..))
+        matches!(self, Self::Loss(_) | Self::Refused(..) | Self::Log(..))
     }
 
     /// Adds the count of an equal notice.

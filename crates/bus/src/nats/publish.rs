@@ -2,7 +2,7 @@
 //! share of its project is lost to its trace before the sender gets an answer.
 
 use std::{
-    collections::HashSet,
+    collections::{BTreeSet, HashSet},
     sync::{Arc, Mutex, PoisonError},
     time::Duration,
 };
@@ -20,6 +20,7 @@ use super::{
 };
 use crate::{
     Batch, Channel, PublishError,
+    refusals::BatchDigest,
     seal::{SEAL_BYTES, Sealer},
     spans::Spans,
 };
@@ -48,6 +49,8 @@ pub(super) struct Publisher {
 
 /// A message that is not stored yet.
 struct UnsentMessage {
+    /// The index of its batch in the publication.
+    batch: usize,
     channel: Channel,
     /// The project that it counts for.
     owner: Option<Project>,
@@ -56,9 +59,10 @@ struct UnsentMessage {
 }
 
 /// The batches of a publisher that may give up; their readers are notified unless they are stored.
-struct LossGuard<'a> {
+struct RefusalGuard<'a> {
     publisher: &'a Publisher,
     now: Timestamp,
+    batches: Vec<Batch>,
     messages: Vec<UnsentMessage>,
     held: HeldNumber,
 }
@@ -79,8 +83,8 @@ impl Publisher {
             self.lose(now, batch.channel);
         }
         let (mut messages, mut exceeding) = (Vec::new(), HashSet::new());
-        for batch in &batches {
-            match self.messages(now, batch) {
+        for (index, batch) in batches.iter().enumerate() {
+            match self.messages(now, (index, batch)) {
                 Some(chunks) if self.has_room(&chunks) => messages.extend(chunks),
                 Some(_) => drop(exceeding.insert(batch.channel)),
                 None => self.lose(now, batch.channel),
@@ -88,7 +92,7 @@ impl Publisher {
         }
         let traces = batches.iter().map(|batch| batch.channel.trace).collect();
         let held = self.sharing.hold(traces);
-        let mut unstored = LossGuard { publisher: self, now, messages, held };
+        let mut unstored = RefusalGuard { publisher: self, now, batches, messages, held };
         self.lose_stored(now, exceeding).await?;
         let began = Instant::now();
         while !unstored.messages.is_empty() {
@@ -180,7 +184,11 @@ impl Publisher {
     }
 
     /// Returns the messages of a batch; none if it needs more than a batch may have.
-    fn messages(&self, now: Timestamp, batch: &Batch) -> Option<Vec<UnsentMessage>> {
+    fn messages(
+        &self,
+        now: Timestamp,
+        (index, batch): (usize, &Batch),
+    ) -> Option<Vec<UnsentMessage>> {
         let Batch { channel, spans, bytes, projects, owner } = batch;
         let mut whole = wire::write_projects(projects.as_deref());
         whole.extend_from_slice(bytes);
@@ -190,8 +198,8 @@ impl Publisher {
             (self.connection.number(), wire::subject(&self.connection.prefix, *channel));
         let count = u16::try_from(chunks.len()).ok()?;
         let publisher = self.connection.publisher;
-        let message = |(index, chunk): (u16, &[u8])| {
-            let head = Chunk { publisher, number, index, count, spans: *spans, at: now };
+        let message = |(part, chunk): (u16, &[u8])| {
+            let head = Chunk { publisher, number, index: part, count, spans: *spans, at: now };
             // The subject has the trace.
             let payload = self.seal(
                 self.connection.write(Head::Chunk(head)),
@@ -199,7 +207,8 @@ impl Publisher {
                 chunk,
             );
             let (subject, owner) = (subject.clone(), owner.clone());
-            UnsentMessage { channel: *channel, owner, subject, payload: payload.into() }
+            let payload = payload.into();
+            UnsentMessage { batch: index, channel: *channel, owner, subject, payload }
         };
         Some((0..count).zip(chunks).map(message).collect())
     }
@@ -208,6 +217,13 @@ impl Publisher {
     pub(super) fn lose(&self, now: Timestamp, channel: Channel) {
         self.spans.lose(now, channel.trace);
         self.outbox.add(Notice::Loss(channel));
+    }
+
+    /// Records that a batch was refused, and tells its reader.
+    fn refuse(&self, now: Timestamp, batch: &Batch) {
+        let digest = BatchDigest::of(&batch.bytes);
+        self.spans.refuse(now, batch.channel.trace, digest);
+        self.outbox.add(Notice::Refused(batch.channel, digest));
     }
 
     /// Waits until all notices are stored.
@@ -234,11 +250,16 @@ impl Publisher {
 
     async fn send_notice(&self, notice: &Notice) -> Result<(), StoreError> {
         let (prefix, publisher) = (&self.connection.prefix, self.connection.publisher);
-        let (head, channel) = match notice {
-            Notice::Loss(channel) => (Head::Loss(publisher), *channel),
-            Notice::Log(channel, records) => (Head::Log(publisher, *records), *channel),
+        let write = |head| self.connection.write(head);
+        let (payload, channel) = match notice {
+            Notice::Loss(channel) => (write(Head::Loss(publisher)), *channel),
+            Notice::Refused(channel, batch) => {
+                let head = write(Head::Refused(publisher));
+                (self.seal(head, channel.trace.as_bytes(), batch.as_bytes()), *channel)
+            }
+            Notice::Log(channel, records) => (write(Head::Log(publisher, *records)), *channel),
             Notice::Unread(signal, projects, exports) => {
-                let head = self.connection.write(Head::Unread(publisher, *signal, *exports));
+                let head = write(Head::Unread(publisher, *signal, *exports));
                 let payload = Bytes::from(self.seal(head, &[], &projects_of(projects)));
                 // A stream that does not exist has no reader.
                 for stream in self.connection.existing_streams().await? {
@@ -247,8 +268,7 @@ impl Publisher {
                 return Ok(());
             }
         };
-        let head = self.connection.write(head);
-        let stored = self.connection.store(wire::subject(prefix, channel), head.into());
+        let stored = self.connection.store(wire::subject(prefix, channel), payload.into());
         if let Err(error) = stored.await {
             let made = self.connection.stream(StreamNumber::of(channel.slot)).await;
             made.map_err(StoreError::Failed)?;
@@ -280,7 +300,7 @@ impl UnsentMessage {
     }
 }
 
-impl Drop for LossGuard<'_> {
+impl Drop for RefusalGuard<'_> {
     fn drop(&mut self) {
         for message in &self.messages {
             if let Some(owner) = &message.owner {
@@ -288,9 +308,9 @@ impl Drop for LossGuard<'_> {
                 self.publisher.shares.give_back(stream, owner, message.stored_bytes());
             }
         }
-        let channels: HashSet<_> = self.messages.iter().map(|message| message.channel).collect();
-        for channel in channels {
-            self.publisher.lose(self.now, channel);
+        let refused: BTreeSet<_> = self.messages.iter().map(|message| message.batch).collect();
+        for batch in refused {
+            self.publisher.refuse(self.now, &self.batches[batch]);
         }
         self.publisher.sharing.release(self.held);
     }

@@ -32,7 +32,10 @@ use super::{
     markers::{MARKER_MAX, Markers, PROOF_MAX},
     wire::{self, Head, StreamNumber},
 };
-use crate::{Channel, Doubt, Era, Signal, notices::Notices, seal::Opener, spans::Spans};
+use crate::{
+    Channel, Doubt, Era, Signal, notices::Notices, refusals::BatchDigest, seal::Opener,
+    spans::Spans,
+};
 
 /// The pause between two tries to open a consumer.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -309,11 +312,19 @@ impl ReaderTask {
                     self.spans.lose(self.now(&info), trace);
                 }
             }
+            (Some((Head::Refused(publisher), sealed)), Some(trace)) => {
+                let batch = self.open_of(trace, &message.payload, sealed);
+                let now = self.now(&info);
+                if publisher != self.connection.publisher || matches!(self.scope, Scope::Trace(..))
+                {
+                    match batch.and_then(|batch| BatchDigest::read(&batch)) {
+                        Some(batch) => self.spans.refuse(now, trace, batch),
+                        None => self.spans.lose(now, trace),
+                    }
+                }
+            }
             (Some((Head::Chunk(chunk), sealed)), Some(trace)) => {
-                let head = message.payload.len() - sealed.len();
-                let mut prefix = message.payload[..head].to_vec();
-                prefix.extend(trace.as_bytes());
-                match self.opener.open(&prefix, sealed) {
+                match self.open_of(trace, &message.payload, sealed) {
                     Some(bytes) => self.add(trace, &chunk, bytes),
                     None => self.spans.lose(chunk.at, trace),
                 }
@@ -341,6 +352,13 @@ impl ReaderTask {
             (_, None) => {}
         }
         true
+    }
+
+    /// Opens what is sealed for a trace behind the head of a payload.
+    fn open_of(&mut self, trace: TraceId, payload: &[u8], sealed: &[u8]) -> Option<Vec<u8>> {
+        let mut prefix = payload[..payload.len() - sealed.len()].to_vec();
+        prefix.extend(trace.as_bytes());
+        self.opener.open(&prefix, sealed)
     }
 
     /// Counts exports of others that could not be read.

@@ -11,8 +11,9 @@ use model::{Project, Timestamp, TraceId};
 use super::{
     cursor::{Cursor, Delivery, StreamFacts},
     markers::Markers,
+    wire::write_projects,
 };
-use crate::{Limits, spans::Spans, traces::TraceTable};
+use crate::{Limits, refusals::BatchDigest, spans::Spans, traces::TraceTable};
 
 /// A fault of the reader that a play has to find.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,11 +32,13 @@ pub enum PlantedFault {
     ForgottenPause,
     /// Two readers use the same numbers for their markers.
     ReusedNumber,
+    /// Any batch that comes counts as the repetition of a refused one.
+    ForgottenRefusal,
 }
 
 impl PlantedFault {
     /// All of them.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::EarlyMarker,
         Self::IgnoredGap,
         Self::IgnoredLeader,
@@ -43,6 +46,7 @@ impl PlantedFault {
         Self::LateRefusal,
         Self::ForgottenPause,
         Self::ReusedNumber,
+        Self::ForgottenRefusal,
     ];
 }
 
@@ -55,6 +59,8 @@ pub struct PlayCounts {
     pub doubts: u64,
     /// Proofs of a second process that resumed the trace.
     pub resumed: u64,
+    /// Proofs in a trace of which batches had been refused: their senders had sent them again.
+    pub repeated: u64,
 }
 
 /// The number after which the markers of a process begin that resumes the trace.
@@ -72,7 +78,9 @@ pub fn play(seed: u64, fault: Option<PlantedFault>) -> Result<PlayCounts, String
         now: Duration::ZERO,
         batches: 0,
         sent: HashSet::new(),
-        outbox: 0,
+        outbox: Vec::new(),
+        repeats: Vec::new(),
+        refused: HashSet::new(),
         shared_since: Some(Duration::ZERO),
         fault,
         counts: PlayCounts::default(),
@@ -102,7 +110,8 @@ impl Dice {
 enum ModelMessage {
     Batch(u64),
     Marker(u64),
-    Loss,
+    /// This batch was refused.
+    Refused(u64),
 }
 
 /// A stream, and the consumer of one reader.
@@ -202,8 +211,12 @@ struct Play {
     batches: u64,
     /// The batches that were sent, stored or refused.
     sent: HashSet<u64>,
-    /// Losses that are not in the stream yet.
-    outbox: u32,
+    /// Refusals that are not in the stream yet.
+    outbox: Vec<u64>,
+    /// Refused batches that their senders have not given up.
+    repeats: Vec<u64>,
+    /// All batches that were refused once.
+    refused: HashSet<u64>,
     /// Since when the publisher's row in the database shows that it shares all; none while it does not.
     shared_since: Option<Duration>,
     fault: Option<PlantedFault>,
@@ -234,7 +247,8 @@ impl Play {
         reader.spans.expect(trace(), reader.cursor.era().number);
         let state = reader.cursor.state();
         // What came before the trace is not of it.
-        (self.outbox, self.shared_since) = (0, Some(Duration::ZERO));
+        (self.outbox, self.shared_since) = (Vec::new(), Some(Duration::ZERO));
+        self.repeats.clear();
         self.sent.clear();
         let dies_at = if self.dice.one_in(4) { self.dice.below(STEPS.into()) } else { u64::MAX };
         let mut subscription = None;
@@ -274,12 +288,13 @@ impl Play {
     fn step(&mut self, reader: &mut ModelReader) -> Result<(), String> {
         self.now += Duration::from_millis(self.dice.below(60));
         match self.dice.below(24) {
-            0..4 => self.publish(),
+            0..3 => self.publish(),
+            3 => self.repeat(),
             4..8 => self.stream.deliver_more(),
             8 => self.stream.disturb(&mut self.dice),
             9 if self.dice.one_in(12) => self.stream.elect(&mut self.dice),
             10 if self.dice.one_in(40) => self.stream.wipe(),
-            11 => self.report_losses(),
+            11 => self.report_refusals(),
             12 if reader.request.is_none() => {
                 reader.request = Some(ProofRequest { sent: self.sent.clone(), at: self.now });
                 reader.markers.wait(());
@@ -297,31 +312,50 @@ impl Play {
         Ok(())
     }
 
-    /// Publishes a batch: it is stored and acknowledged; or stored twice; or refused, and its sender gives up.
+    /// Publishes a batch: it is stored and acknowledged; or stored twice; or refused, and stored in spite of that or not.
     fn publish(&mut self) {
         self.batches += 1;
-        let batch = self.batches;
+        self.publish_batch(self.batches);
+    }
+
+    /// A sender repeats a refused batch, or gives it up.
+    fn repeat(&mut self) {
+        if self.repeats.is_empty() {
+            return self.publish();
+        }
+        let at = self.dice.below(self.repeats.len() as u64) as usize;
+        let batch = self.repeats.swap_remove(at);
+        if !self.dice.one_in(3) {
+            self.publish_batch(batch);
+        }
+    }
+
+    fn publish_batch(&mut self, batch: u64) {
         match self.dice.below(40) {
-            0 => {
-                self.outbox += 1;
+            refused @ 0..2 => {
+                self.outbox.push(batch);
+                self.repeats.push(batch);
+                self.refused.insert(batch);
                 // Before the sender gets the refusal, the row in the database shows that this server shares nothing.
                 if self.fault != Some(PlantedFault::LateRefusal) {
                     self.shared_since = None;
                 }
+                if refused == 1 {
+                    self.stream.messages.push(ModelMessage::Batch(batch));
+                }
             }
-            1..4 => self.stream.messages.extend([ModelMessage::Batch(batch); 2]),
+            2..5 => self.stream.messages.extend([ModelMessage::Batch(batch); 2]),
             _ => self.stream.messages.push(ModelMessage::Batch(batch)),
         }
         self.sent.insert(batch);
     }
 
-    fn report_losses(&mut self) {
-        if self.outbox > 0 {
-            self.stream.messages.push(ModelMessage::Loss);
-            self.outbox -= 1;
+    fn report_refusals(&mut self) {
+        if let Some(batch) = self.outbox.pop() {
+            self.stream.messages.push(ModelMessage::Refused(batch));
         }
         // A heartbeat shows it.
-        if self.outbox == 0 && self.shared_since.is_none() {
+        if self.outbox.is_empty() && self.shared_since.is_none() {
             self.shared_since = Some(self.now);
         }
     }
@@ -405,8 +439,20 @@ impl Play {
             return ReaderStep::Quiet;
         };
         match *message {
-            ModelMessage::Batch(batch) => drop(reader.received.insert(batch)),
-            ModelMessage::Loss => reader.spans.lose(Timestamp::from_nanos(0), trace()),
+            ModelMessage::Batch(batch) => {
+                reader.received.insert(batch);
+                let mut bytes = write_projects(None);
+                bytes.extend(batch.to_be_bytes());
+                reader.spans.store(Timestamp::from_nanos(0), trace(), 1, &bytes);
+            }
+            ModelMessage::Refused(batch) => {
+                let number = match self.fault {
+                    Some(PlantedFault::ForgottenRefusal) => reader.received.iter().next(),
+                    _ => None,
+                };
+                let digest = BatchDigest::of(&number.unwrap_or(&batch).to_be_bytes());
+                reader.spans.refuse(Timestamp::from_nanos(0), trace(), digest);
+            }
             ModelMessage::Marker(number) if reader.markers.is_on_its_way(number) => {
                 if !self.is_synced() {
                     reader.cursor.note(self.stream.facts());
@@ -432,6 +478,7 @@ impl Play {
             return Ok(());
         }
         self.counts.proved += 1;
+        self.counts.repeated += u64::from(request.sent.iter().any(|it| self.refused.contains(it)));
         let missing = request.sent.iter().find(|batch| !reader.received.contains(*batch));
         match missing {
             Some(batch) => Err(format!("the batch {batch} is missing, and there is no doubt")),
@@ -453,8 +500,10 @@ mod tests {
             all.proved += counts.proved;
             all.doubts += counts.doubts;
             all.resumed += counts.resumed;
+            all.repeated += counts.repeated;
         }
         assert!(all.proved > 5_000 && all.doubts > 5_000 && all.resumed > 2_000, "{all:?}");
+        assert!(all.repeated > 500, "{all:?}");
     }
 
     #[test]

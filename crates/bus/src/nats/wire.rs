@@ -123,8 +123,10 @@ pub(super) enum Head {
     Chunk(Chunk),
     /// Proves that all messages before it have been delivered.
     Marker(PublisherId, u64),
-    /// Spans of the trace were refused or lost, and their sender may have given up.
+    /// Spans of the trace were lost.
     Loss(PublisherId),
+    /// A batch of the trace was refused, and its sender may send it again or give up; its digest follows, sealed.
+    Refused(PublisherId),
     /// This many log records of the trace arrived.
     Log(PublisherId, u64),
     /// A request to all processes, sealed.
@@ -146,6 +148,7 @@ const UNREAD_LOGS: u8 = 6;
 const REQUEST: u8 = 7;
 const ANSWER: u8 = 8;
 const USAGE: u8 = 9;
+const REFUSED: u8 = 10;
 
 /// The size of the head of a chunk.
 pub(super) const CHUNK_BYTES: usize = 2 + 8 + 8 + 2 + 2 + 4 + 8;
@@ -156,6 +159,7 @@ impl Head {
             Self::Chunk(_) => CHUNK,
             Self::Marker(..) => MARKER,
             Self::Loss(_) => LOSS,
+            Self::Refused(_) => REFUSED,
             Self::Log(..) => LOG,
             Self::Request(_) => REQUEST,
             Self::Answer(_) => ANSWER,
@@ -178,6 +182,7 @@ impl Head {
                 bytes.extend(at.as_nanos().to_be_bytes());
             }
             Self::Loss(publisher)
+            | Self::Refused(publisher)
             | Self::Request(publisher)
             | Self::Answer(publisher)
             | Self::Usage(publisher) => bytes.extend(publisher.0),
@@ -217,6 +222,7 @@ impl Head {
                 (chunk.index < chunk.count).then_some((Self::Chunk(chunk), rest))
             }
             LOSS => Some((Self::Loss(publisher), rest)),
+            REFUSED => Some((Self::Refused(publisher), rest)),
             REQUEST => Some((Self::Request(publisher), rest)),
             ANSWER => Some((Self::Answer(publisher), rest)),
             USAGE => Some((Self::Usage(publisher), rest)),
@@ -352,6 +358,7 @@ mod tests {
             Head::Chunk(chunk),
             Head::Marker(publisher, 4),
             Head::Loss(publisher),
+            Head::Refused(publisher),
             Head::Log(publisher, 5),
             Head::Unread(publisher, Signal::Spans, 6),
             Head::Unread(publisher, Signal::Logs, 7),

@@ -349,16 +349,21 @@ async fn nothing_readable_is_in_the_files_of_nats() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_nats_that_was_away_is_a_doubt_and_then_goes_on() {
     let mut server = NatsServer::start();
-    let bus = open(&server, 1).await;
-    let channel = channel(1, 1);
+    // Without a new leader, which would be a doubt of its own.
+    let synced = || NatsOptions { is_synced: true, ..server.options() };
+    let (bus, reader) = (open_with(synced(), 1).await, open_with(synced(), 2).await);
+    let (channel, elsewhere) = (channel(1, 1), self::channel(2, 3));
     let mut subscription = bus.subscribe(channel, &Project::default());
+    let _elsewhere = reader.subscribe(elsewhere, &Project::default());
     bus.expect(channel);
+    reader.expect(elsewhere);
     publish(&bus, channel, "a").await.expect("stored");
     assert_eq!(bus.proved(channel).await, Ok(1));
     server.kill();
     let refused = publish(&bus, channel, "b").await.expect_err("nothing is there");
     assert!(matches!(refused, PublishError::Away { .. }), "{refused}");
-    assert_eq!(bus.doubt(channel), Some(Doubt::Lost(1)));
+    assert_eq!(bus.doubt(channel), Some(Doubt::Refused(1)));
+    publish(&bus, elsewhere, "b").await.expect_err("nothing is there");
     server.restart();
     publish(&bus, channel, "c").await.expect("it is back");
     assert_eq!(subscription.next().await.expect("there"), "a");
@@ -369,6 +374,15 @@ async fn a_nats_that_was_away_is_a_doubt_and_then_goes_on() {
     bus.expect(other);
     publish(&bus, other, "a").await.expect("stored");
     assert_eq!(bus.proved(other).await, Ok(1), "what begins now is proved");
+    bus.flush().await.expect("it is back");
+    for (publisher, reader, channel) in [(&reader, &bus, channel), (&bus, &reader, elsewhere)] {
+        let refused = reader.proved(channel).await;
+        // It may have been stored though nothing acknowledged it.
+        assert!(matches!(refused, Err(Doubt::Refused(1)) | Ok(_)), "{refused:?}");
+        publish(publisher, channel, "b").await.expect("stored");
+        let proved = reader.proved(channel).await;
+        assert!(proved.is_ok(), "another process sent it again: {proved:?}");
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -439,5 +453,5 @@ async fn a_publisher_that_is_cancelled_reports_its_loss() {
     let published = publish(&bus, channel, "a");
     let cancelled = tokio::time::timeout(Duration::from_millis(100), published).await;
     assert!(cancelled.is_err(), "it still waits for NATS");
-    assert_eq!(bus.doubt(channel), Some(Doubt::Lost(1)));
+    assert_eq!(bus.doubt(channel), Some(Doubt::Refused(1)));
 }

@@ -110,8 +110,8 @@ impl<B: Bus, N: Fn(Duration, Option<&Doubt>) + Send> Pump<B, N> {
         (self.note)(began.elapsed(), proved.as_ref().err());
         let batches = match proved {
             Ok(batches) => batches,
-            // The run counts losses by itself.
-            Err(doubt) if doubt.is_loss() => 0,
+            // The run counts losses by itself. A refused batch may come again, which is worth waiting for.
+            Err(doubt) if doubt.is_loss() && doubt.is_lasting() => 0,
             Err(doubt) => return self.doubt(doubt, began).await,
         };
         while self.passed < batches {
