@@ -107,7 +107,7 @@ impl NatsCluster {
     }
 
     /// Sends a node a signal, such as `-STOP`.
-    pub(crate) async fn signal(&self, node: usize, signal: &str) -> Result<()> {
+    pub async fn signal(&self, node: usize, signal: &str) -> Result<()> {
         let id = self.nodes[node].process.as_ref().and_then(Child::id).context("it runs")?;
         let status = Command::new("kill").arg(signal).arg(id.to_string()).status().await?;
         ensure!(status.success(), "`kill {signal} {id}` failed");

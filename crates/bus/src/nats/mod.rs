@@ -259,16 +259,15 @@ impl Nats {
         publisher.is_none_or(|it| it.sharing.is_current() && it.outbox.is_current())
     }
 
-    /// Returns for how long all is stored that this process knows of the trace of a channel, for a run of this project; none while
-    /// something waits, and before the process takes part.
+    /// Returns for how long all is stored that this process knows of the trace of a channel, for a run of this project: zero while
+    /// something waits; none before the process takes part.
     pub fn shared_for(&self, trace: TraceId, project: &Project) -> Option<Duration> {
         let Publisher { sharing, outbox, .. } = &*self.membership.get()?.publisher;
         // A loss goes from the log to the outbox and back: whatever moves meanwhile is seen at one of them.
-        sharing.shared_since(trace, project)?;
-        if outbox.concerns(trace, project) {
-            return None;
-        }
-        sharing.shared_since(trace, project).map(|since| since.elapsed())
+        let shared_since = || sharing.shared_since(trace, project);
+        let is_waiting = shared_since().is_none() || outbox.concerns(trace, project);
+        let since = shared_since().filter(|_| !is_waiting);
+        Some(since.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 
     /// Sets the version of the messages that this process writes: one that all processes on the bus read.

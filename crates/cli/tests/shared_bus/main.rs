@@ -24,7 +24,11 @@ struct Member {
 }
 
 async fn serve(database: &Database, nats: &NatsCluster, more: &str) -> Result<Member> {
-    let configuration = format!("{}\n{}{more}", database.section()?, nats.section(""));
+    serve_with(database, &format!("{}{more}", nats.section(""))).await
+}
+
+async fn serve_with(database: &Database, more: &str) -> Result<Member> {
+    let configuration = format!("{}\n{more}", database.section()?);
     let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
     Ok(Member { api: Api::new(&server.api)?, server })
 }
@@ -233,9 +237,7 @@ async fn what_a_server_without_nats_refuses_is_a_doubt_elsewhere() -> Result<()>
         }
     });
     let one = serve(&database, &nats, "").await?;
-    let configuration = format!("{}\n{by_path}", database.section()?);
-    let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
-    let other = Member { api: Api::new(&server.api)?, server };
+    let other = serve_with(&database, &by_path).await?;
     let target = Target::start(Some(one.server.otlp_grpc)).await?;
     apply(&one, &target, 6000).await?;
     // The owner of the run has to be the server that keeps NATS: the other one leases nothing without it.

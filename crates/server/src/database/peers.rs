@@ -38,7 +38,7 @@ use crate::{
     span_bus::SpanBus,
 };
 use others::PeerRows;
-pub(crate) use others::{Announcement, RunTimes};
+pub(crate) use others::{Announcement, OtherServers, RunTimes};
 
 /// The interval at which a server renews its row.
 const HEARTBEAT: Duration = Duration::from_secs(5);

@@ -25,7 +25,7 @@ struct SharingMessage {
     process: String,
     /// What identifies the bus.
     bus: String,
-    /// For how long nothing of the trace has waited, in milliseconds.
+    /// For how long nothing of the trace has waited, in milliseconds; zero while something waits.
     shared_ms: u64,
 }
 
@@ -38,15 +38,15 @@ pub(super) struct SharedTrace {
     pub(super) shared_for: Duration,
 }
 
-/// Returns the answer of this server; none while something waits.
+/// Returns the answer of this server; none before it takes part in a shared bus.
 pub(crate) fn answer(bus: &SpanBus, process: ProcessId, trace: &AwaitedTrace) -> Option<Vec<u8>> {
     let (bus, shared_for) = bus.shared_for(trace.trace, &trace.project)?;
     let shared_ms = shared_for.as_millis() as u64;
     serde_json::to_vec(&SharingMessage { process: hex(&process), bus, shared_ms }).ok()
 }
 
-/// Requests of these servers whether they have shared all spans of a trace. Returns what they answer; those that have not, or that do
-/// not answer in time, are missing.
+/// Requests of these servers whether they have shared all spans of a trace. Returns what they answer; those that do not answer in time
+/// are missing.
 pub(super) async fn request(
     bus: &SpanBus,
     trace: &AwaitedTrace,

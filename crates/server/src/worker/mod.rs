@@ -11,6 +11,7 @@ mod learning;
 mod lease_term;
 pub(crate) mod plays;
 mod ports;
+mod proofs;
 mod pump;
 mod run;
 pub(crate) mod scheduler;

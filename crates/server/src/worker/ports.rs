@@ -22,16 +22,16 @@ use model::{
 use runner::{LeaseLost, Ports, Share, SnapshotRequest};
 use tokio::{
     task::JoinSet,
-    time::{Instant, sleep},
+    time::sleep,
 };
 
 use super::{
     active_runs::{Lease, RETRY},
+    proofs::SpanProofs,
     pump::pump,
     state::Worker,
 };
 use crate::{
-    database::peers::{Announcement, RunTimes},
     ingest::interests::{Interest, channel},
     live::snapshots::SnapshotQueue,
     plant::{Plant, is_planted},
@@ -67,14 +67,10 @@ pub(super) struct WorkerPorts<'a> {
     /// The number of unreadable exports when the run began.
     unread_before: u64,
     unread_logs_before: u64,
-    /// From when on spans of the run may have been sent, to any server.
-    since: Instant,
     /// When an earlier owner fired the trigger, and where its spans are on the bus since then.
     resumed: Option<(Timestamp, BusPlace)>,
-    /// When the last proof began that all spans are here.
-    proved: Arc<Mutex<Option<Instant>>>,
-    /// The announcement of an external trace, once servers on a shared bus have answered it.
-    announcement: OnceLock<Announcement>,
+    /// The proofs that all spans are here.
+    proofs: Arc<SpanProofs>,
     /// The requests of people who look on.
     snapshots: SnapshotQueue,
 }
@@ -132,10 +128,8 @@ impl<'a> WorkerPorts<'a> {
             listening: Mutex::default(),
             unread_before: worker.bus.unread(Signal::Spans, project),
             unread_logs_before: worker.bus.unread(Signal::Logs, project),
-            since: worker.peers.since(progress),
             resumed: progress.attempt().map(|attempt| (attempt.at, bus.clone())),
-            proved: Arc::default(),
-            announcement: OnceLock::new(),
+            proofs: SpanProofs::new(worker, worker.peers.since(progress)),
             snapshots: worker.snapshots.register(lease.run, project.clone()),
         }
     }
@@ -162,6 +156,11 @@ impl<'a> WorkerPorts<'a> {
         channel(self.worker.keys.of_open(), &self.project, trace, self.slot())
     }
 
+    /// Returns the trace of a channel, as other servers know it.
+    fn awaited(&self, Channel { slot, trace }: Channel) -> AwaitedTrace {
+        AwaitedTrace { project: self.project.clone(), trace, slot: Some(slot) }
+    }
+
     /// Returns the slot to which the spans of an external trace go: that of the worker that fired the trigger.
     fn slot(&self) -> Option<BusSlot> {
         let resumed = self.resumed.as_ref().and_then(|(_, bus)| bus.slot);
@@ -178,8 +177,7 @@ impl<'a> WorkerPorts<'a> {
                 announced => break announced.map_err(|error| lost(&error))?,
             }
         };
-        // A run has one attempt.
-        let _first = self.announcement.set(announcement);
+        self.proofs.announced(announcement);
         Ok(())
     }
 
@@ -327,18 +325,15 @@ impl Ports for WorkerPorts<'_> {
             let interest = self.worker.interests.register(AwaitedTrace { project, trace, slot });
             self.listening().interest = Some(interest);
         }
-        let (is_shared, watch) = (self.worker.bus.is_shared(), self.worker.watch.clone());
-        let proved = Arc::clone(&self.proved);
-        let note = move |took, doubt: Option<&Doubt>| {
-            if is_shared {
-                watch.telemetry.metrics().proved(took, doubt.map(Doubt::kind));
-            }
-            if doubt.is_none() {
-                let began = Instant::now().checked_sub(took);
-                *proved.lock().unwrap_or_else(PoisonError::into_inner) = began;
-            }
+        let note = {
+            let proofs = Arc::clone(&self.proofs);
+            move |took, doubt: Option<&Doubt>| proofs.note(took, doubt)
         };
-        let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project, note);
+        let counts = {
+            let (proofs, trace) = (Arc::clone(&self.proofs), self.awaited(channel));
+            move |began| proofs.counts(&trace, began)
+        };
+        let (pump, mut arrivals) = pump(&self.worker.bus, channel, &self.project, (note, counts));
         if let Some((at, bus)) = &self.resumed {
             // Which servers confirmed an external trace was known to its first owner only.
             let state = bus.state.as_deref().filter(|_| channel.trace == trace);
@@ -368,22 +363,8 @@ impl Ports for WorkerPorts<'_> {
     }
 
     async fn other_servers(&self, trace: TraceId) -> Result<Vec<String>, LeaseLost> {
-        let Worker { db, peers, .. } = self.worker;
-        let Channel { slot, trace } = self.channel(trace);
-        let trace = AwaitedTrace { project: self.project.clone(), trace, slot: Some(slot) };
-        loop {
-            // Many runs share one query, which is in no run's trace.
-            let proved = *self.proved.lock().unwrap_or_else(PoisonError::into_inner);
-            let run = RunTimes { since: self.since, proved: proved.unwrap_or(self.since) };
-            let others = match self.announcement.get() {
-                None => peers.others(db, run, &trace).await,
-                Some(announcement) => peers.others_of(db, run, (&trace, announcement)).await,
-            };
-            match others {
-                Err(error) if error.fault().is_transient() => sleep(RETRY).await,
-                others => return others.map_err(|error| lost(&error)),
-            }
-        }
+        let others = self.proofs.others(&self.awaited(self.channel(trace))).await;
+        others.map_err(|error| lost(&error))
     }
 
     async fn seen(&self) -> Option<ReceiverSnapshot> {

@@ -21,13 +21,19 @@ use super::active_runs::RETRY;
 const ARRIVALS_MAX: usize = 16;
 
 /// Subscribes to a channel. Returns the task that passes on its spans, and where they arrive. `note` gets the time of each proof, and
-/// the doubt if it failed.
-pub(super) fn pump<B: Bus, N: Fn(Duration, Option<&Doubt>) + Send>(
+/// the doubt if it failed; `counts` decides whether a proof that began then counts, or a later one is needed.
+pub(super) fn pump<B, N, C, F>(
     bus: &Arc<B>,
     channel: Channel,
     project: &Project,
-    note: N,
-) -> (impl Future<Output = ()> + Send + use<B, N>, Arrivals) {
+    (note, counts): (N, C),
+) -> (impl Future<Output = ()> + Send + use<B, N, C, F>, Arrivals)
+where
+    B: Bus,
+    N: Fn(Duration, Option<&Doubt>) + Send + Sync,
+    C: Fn(Instant) -> F + Send + Sync,
+    F: Future<Output = bool> + Send,
+{
     let (sender, receiver) = mpsc::channel(ARRIVALS_MAX);
     let (demands, demand) = watch::channel(Demand::default());
     let pump = Pump {
@@ -40,6 +46,7 @@ pub(super) fn pump<B: Bus, N: Fn(Duration, Option<&Doubt>) + Send>(
         proved: None,
         again: None,
         note,
+        counts,
     };
     let pump = async move {
         // The end of the run, or of the trace, ends it.
@@ -48,7 +55,7 @@ pub(super) fn pump<B: Bus, N: Fn(Duration, Option<&Doubt>) + Send>(
     (pump, Arrivals::with_proofs(receiver, demands))
 }
 
-struct Pump<B: Bus, N> {
+struct Pump<B: Bus, N, C> {
     bus: Arc<B>,
     channel: Channel,
     subscription: B::Subscription,
@@ -61,12 +68,19 @@ struct Pump<B: Bus, N> {
     /// The time before which no further proof is tried.
     again: Option<Instant>,
     note: N,
+    counts: C,
 }
 
 /// The run receives no more, or the trace was forgotten.
 struct PumpEnd;
 
-impl<B: Bus, N: Fn(Duration, Option<&Doubt>) + Send> Pump<B, N> {
+impl<B, N, C, F> Pump<B, N, C>
+where
+    B: Bus,
+    N: Fn(Duration, Option<&Doubt>) + Send + Sync,
+    C: Fn(Instant) -> F + Send + Sync,
+    F: Future<Output = bool> + Send,
+{
     async fn run(mut self) -> Result<(), PumpEnd> {
         loop {
             let wanted = self.wanted();
@@ -109,7 +123,11 @@ impl<B: Bus, N: Fn(Duration, Option<&Doubt>) + Send> Pump<B, N> {
         };
         (self.note)(began.elapsed(), proved.as_ref().err());
         let batches = match proved {
-            Ok(batches) => batches,
+            Ok(batches) if (self.counts)(began).await => batches,
+            Ok(_) => {
+                self.again = Some(Instant::now() + RETRY);
+                return Ok(());
+            }
             // The run counts losses by itself. A refused batch may come again, which is worth waiting for.
             Err(doubt) if doubt.is_loss() && doubt.is_lasting() => 0,
             Err(doubt) => return self.doubt(doubt, began).await,
@@ -199,7 +217,8 @@ mod tests {
             keys: SealKeys::new([1; 32], Vec::new(), [2; 16]),
         };
         let bus = Arc::new(Local::open(options, Timestamp::from_nanos(0)).expect("it is there"));
-        let (pump, mut arrivals) = pump(&bus, channel(), &Project::default(), |_, _| ());
+        let (pump, mut arrivals) =
+            pump(&bus, channel(), &Project::default(), (|_, _| (), |_| std::future::ready(true)));
         bus.expect(channel());
         // More than the channel to the run holds.
         for _ in 0..50 {

@@ -47,6 +47,24 @@ pub(super) struct PeerRows {
     others: Arc<[OtherServer]>,
 }
 
+/// The names of the other servers that may have received spans of a trace which this server does not have.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct OtherServers {
+    /// Servers on the same bus that had something of the trace in hand after the proof began. A later proof covers them.
+    pub(crate) late: Vec<String>,
+    /// Servers that share nothing with this one now.
+    pub(crate) apart: Vec<String>,
+}
+
+/// The servers that may have received spans of a run, by what they have shared.
+#[derive(Debug, Default)]
+struct PeerGroups<'a> {
+    /// All spans of the trace, since the last proof began.
+    sharing: Vec<&'a OtherServer>,
+    late: Vec<&'a OtherServer>,
+    apart: Vec<&'a OtherServer>,
+}
+
 /// A trace with an external id that was announced to all servers on the bus.
 #[derive(Debug)]
 pub(crate) struct Announcement {
@@ -66,10 +84,9 @@ impl Peers {
         db: &Db,
         run: RunTimes,
         trace: &AwaitedTrace,
-    ) -> Result<Vec<String>, DbError> {
+    ) -> Result<OtherServers, DbError> {
         let PeerRows { others, bus, .. } = self.read(db, Instant::now(), reach(run.proved)).await?;
-        let (_, others) = self.partition((&others, bus.as_deref()), run, trace).await;
-        Ok(names(others.into_iter()))
+        Ok(self.partition((&others, bus.as_deref()), run, trace).await.others())
     }
 
     /// Does the same for a trace with an external id: of the servers on this bus only those share its spans that confirmed it when
@@ -79,45 +96,51 @@ impl Peers {
         db: &Db,
         run: RunTimes,
         (trace, announcement): (&AwaitedTrace, &Announcement),
-    ) -> Result<Vec<String>, DbError> {
+    ) -> Result<OtherServers, DbError> {
         let others = db.other_servers(self.0.process, None, BUS_SERVERS_MAX).await?;
         let bus = self.0.bus.0.identity();
-        let (sharing, mut others) = self.partition((&others, bus.as_deref()), run, trace).await;
+        let mut groups = self.partition((&others, bus.as_deref()), run, trace).await;
         let is_confirmed = |other: &&OtherServer| announcement.confirmed.contains(&other.process);
-        let unconfirmed: Vec<_> = sharing.into_iter().filter(|it| !is_confirmed(it)).collect();
+        let sharing = std::mem::take(&mut groups.sharing).into_iter();
+        let unconfirmed: Vec<_> = sharing.filter(|it| !is_confirmed(it)).collect();
         let processes = unconfirmed.iter().map(|other| other.process).collect();
         let known = announcements::check(&self.0.bus.0, &announcement.awaited, processes).await;
-        others.extend(unconfirmed.into_iter().filter(|other| !known.contains(&other.process)));
-        Ok(names(others.into_iter()))
+        let unknown = unconfirmed.into_iter().filter(|other| !known.contains(&other.process));
+        groups.apart.extend(unknown);
+        Ok(groups.others())
     }
 
-    /// Separates the servers that may have received spans of a run: those that have shared all spans of the trace over this bus since
-    /// the last proof began, and the others.
+    /// Separates the servers that may have received spans of a run by what they have shared over this bus.
     async fn partition<'a>(
         &self,
         (rows, bus): (&'a [OtherServer], Option<&str>),
         run: RunTimes,
         trace: &AwaitedTrace,
-    ) -> (Vec<&'a OtherServer>, Vec<&'a OtherServer>) {
+    ) -> PeerGroups<'a> {
         let until_now = reach(run.proved);
         let is_shared = |it: &&OtherServer| {
             bus.is_some() && it.bus.as_deref() == bus && it.shared_for > until_now
         };
-        let (mut sharing, others): (Vec<_>, Vec<_>) =
-            were_there(rows, run.since).partition(is_shared);
+        let (sharing, others): (Vec<_>, Vec<_>) = were_there(rows, run.since).partition(is_shared);
+        let mut groups = PeerGroups { sharing, ..PeerGroups::default() };
         // A server that is gone answers nothing.
         let present = others.iter().filter(|other| other.gone_for.is_zero());
         let present: HashSet<_> = present.map(|other| other.process).collect();
-        let Some(bus) = bus.filter(|_| !present.is_empty()) else { return (sharing, others) };
+        let Some(bus) = bus.filter(|_| !present.is_empty()) else {
+            groups.apart = others;
+            return groups;
+        };
         let answers = sharing::request(&self.0.bus.0, trace, &present).await;
         let until_now = reach(run.proved);
-        let is_shared = |other: &&OtherServer| {
-            let answer = answers.get(&other.process);
-            answer.is_some_and(|it| it.bus == bus && it.shared_for > until_now)
-        };
-        let (shared, others) = others.into_iter().partition(is_shared);
-        sharing.extend::<Vec<_>>(shared);
-        (sharing, others)
+        for other in others {
+            let group = match answers.get(&other.process).filter(|it| it.bus == bus) {
+                Some(answer) if answer.shared_for > until_now => &mut groups.sharing,
+                Some(_) => &mut groups.late,
+                None => &mut groups.apart,
+            };
+            group.push(other);
+        }
+        groups
     }
 
     /// Announces a trace with an external id to the servers on this bus.
@@ -189,6 +212,12 @@ impl Peers {
     }
 }
 
+impl PeerGroups<'_> {
+    fn others(&self) -> OtherServers {
+        OtherServers { late: names(&self.late), apart: names(&self.apart) }
+    }
+}
+
 /// Returns the servers that may have received spans since a moment.
 fn were_there(others: &[OtherServer], since: Instant) -> impl Iterator<Item = &OtherServer> {
     // Measured after the rows were read, so that the duration of that is on the safe side.
@@ -203,6 +232,6 @@ fn reach(since: Instant) -> Duration {
 }
 
 /// Returns the names of servers. Of a server that was started again there are two rows.
-fn names<'a>(others: impl Iterator<Item = &'a OtherServer>) -> Vec<String> {
-    others.map(|other| other.name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
+fn names(others: &[&OtherServer]) -> Vec<String> {
+    others.iter().map(|other| other.name.clone()).collect::<BTreeSet<_>>().into_iter().collect()
 }
