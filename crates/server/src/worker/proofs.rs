@@ -65,8 +65,8 @@ impl SpanProofs {
         }
     }
 
-    /// Whether a proof that began then counts. A later one may count, if a server on the same bus still had spans of the trace in hand;
-    /// for servers that a later proof cannot cover either, it counts, and [`Self::others`] names them.
+    /// Whether a proof that began then counts. It does not if a later one may cover servers that this one does not. If there are servers
+    /// that a later proof cannot cover either, it counts, and [`Self::others`] names them.
     pub(super) fn counts(
         self: &Arc<Self>,
         trace: &AwaitedTrace,

@@ -50,9 +50,10 @@ pub(super) struct PeerRows {
 /// The names of the other servers that may have received spans of a trace which this server does not have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct OtherServers {
-    /// Servers on the same bus that had something of the trace in hand after the proof began. A later proof covers them.
+    /// Servers that had something of the trace in hand after the proof began, or that have lost their bus for now. A later proof may
+    /// cover them.
     pub(crate) late: Vec<String>,
-    /// Servers that share nothing with this one now.
+    /// Servers on another bus, and servers that are gone.
     pub(crate) apart: Vec<String>,
 }
 
@@ -133,9 +134,11 @@ impl Peers {
         let answers = sharing::request(&self.0.bus.0, trace, &present).await;
         let until_now = reach(run.proved);
         for other in others {
+            let may_return = other.bus.is_none() && other.gone_for.is_zero();
             let group = match answers.get(&other.process).filter(|it| it.bus == bus) {
                 Some(answer) if answer.shared_for > until_now => &mut groups.sharing,
                 Some(_) => &mut groups.late,
+                None if may_return => &mut groups.late,
                 None => &mut groups.apart,
             };
             group.push(other);
