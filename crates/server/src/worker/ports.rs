@@ -20,10 +20,7 @@ use model::{
     Timestamp, TraceId, Verdict, What,
 };
 use runner::{LeaseLost, Ports, Share, SnapshotRequest};
-use tokio::{
-    task::JoinSet,
-    time::sleep,
-};
+use tokio::{task::JoinSet, time::sleep};
 
 use super::{
     active_runs::{Lease, RETRY},

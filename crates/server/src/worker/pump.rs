@@ -20,6 +20,9 @@ use super::active_runs::RETRY;
 /// The maximum number of batches between the bus and a run; the bus buffers the rest.
 const ARRIVALS_MAX: usize = 16;
 
+/// The longest pause between two proofs while a later one is needed: each queries all servers.
+const PAUSE_MAX: Duration = Duration::from_secs(2);
+
 /// Subscribes to a channel. Returns the task that passes on its spans, and where they arrive. `note` gets the time of each proof, and
 /// the doubt if it failed; `counts` decides whether a proof that began then counts, or a later one is needed.
 pub(super) fn pump<B, N, C, F>(
@@ -45,6 +48,7 @@ where
         passed: 0,
         proved: None,
         again: None,
+        pause: RETRY,
         note,
         counts,
     };
@@ -67,6 +71,8 @@ struct Pump<B: Bus, N, C> {
     proved: Option<Instant>,
     /// The time before which no further proof is tried.
     again: Option<Instant>,
+    /// How long to wait if the next proof does not count.
+    pause: Duration,
     note: N,
     counts: C,
 }
@@ -125,7 +131,8 @@ where
         let batches = match proved {
             Ok(batches) if (self.counts)(began).await => batches,
             Ok(_) => {
-                self.again = Some(Instant::now() + RETRY);
+                self.again = Some(Instant::now() + self.pause);
+                self.pause = (2 * self.pause).min(PAUSE_MAX);
                 return Ok(());
             }
             // The run counts losses by itself. A refused batch may come again, which is worth waiting for.
@@ -136,7 +143,7 @@ where
             let batch = self.subscription.next().await;
             self.pass(batch).await?;
         }
-        self.proved = Some(began);
+        (self.proved, self.pause) = (Some(began), RETRY);
         self.send(Arrival::Proof { began }).await
     }
 
