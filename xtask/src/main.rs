@@ -1,5 +1,5 @@
 //! The development commands: `ci`, `generate`, `services`, `web`, `accept`, `advisories`, `tools`, `next-version`, `bench`,
-//! `prove`, `dogfood`, `chaos`, `compat`.
+//! `prove`, `dogfood`, `chaos`, `compat`, `release`.
 //!
 //! This program only spawns others: they implement the checks, generators and servers; it defines their order and the messages.
 //! It has almost no dependencies, so that it builds on a bare machine within seconds. Deliberately absent: any knowledge of
@@ -19,6 +19,7 @@ mod generate;
 mod machine;
 mod packages;
 mod programs;
+mod release;
 mod services;
 mod spawn;
 mod tools;
@@ -70,6 +71,7 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
                                     and cut off for ten minutes at 50 runs a second: nothing lost, nothing fired twice, no wrong
                                     verdict. --rate RUNS, --seconds N, --history FILE, --keep DIR (logs), --check FILE, --plant FAULT. The seed
                                     repeats the schedule of the faults, not how they interleave with the runs
+  release plan|build|package|verify|publish   every artefact of a release, and checks that use each of them; flags are below
   compat --corpus DIR               compile the predecessor's documents in a folder as they are
   compat --verdicts DIR             compare with the predecessor's measured answers in a folder
 
@@ -96,11 +98,12 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
     match arguments {
         [] | ["help" | "--help" | "-h", ..] | [_, "--help" | "-h", ..] => {
             print!(
-                "{HELP}\n{}\n{}\n{}\n{}",
+                "{HELP}\n{}\n{}\n{}\n{}\n{}",
                 ci::help(),
                 generate::help(),
                 services::help(),
-                tools::help()
+                tools::help(),
+                release::help()
             );
             Ok(())
         }
@@ -112,6 +115,7 @@ fn dispatch(machine: &Machine, arguments: &[&str]) -> Result<()> {
         ["services", "status", names @ ..] => services::status(machine, names),
         ["web", words @ ..] => web::run(machine, words),
         ["accept"] => accept::run(machine),
+        ["release", rest @ ..] => release::run(machine, rest),
         ["advisories"] => ci::advisories(machine),
         ["tools", names @ ..] => tools::run(machine, names),
         ["bench", "trace-view"] => web::bench(machine),
