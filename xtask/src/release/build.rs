@@ -15,6 +15,7 @@ use super::{
     artefacts::{self, COMPARISON, Release, TARGETS, Target},
     options::Options,
     pip::ZIGBUILD,
+    supply,
 };
 use crate::{cache, machine::Machine, programs::PRODUCT, spawn, web};
 
@@ -90,7 +91,8 @@ fn compile(machine: &Machine, (zig, profile): (&str, &str), target: &Path) -> Re
     let triple = zig.split('.').next().unwrap_or(zig);
     eprintln!("{triple}: building the program by profile {profile}; 10 to 30 minutes on two cores");
     add_target(machine, triple)?;
-    let mut cargo = machine.command(ZIGBUILD.program(machine)?);
+    // The program has the list of its crates in it, which scanners read.
+    let mut cargo = supply::auditable(machine)?;
     cargo.args(["zigbuild", "--locked", "--package", "cli", "--bin", PRODUCT]);
     cargo.args(["--profile", profile, "--target", zig]);
     cargo.env("PATH", ZIGBUILD.path(machine)?).env("CARGO_TARGET_DIR", target);
