@@ -36,3 +36,37 @@ pub(crate) fn write(source: &Source<'_>) -> Result<()> {
     let formula = template::filled(source.machine, FORMULA, &values)?;
     artefacts::write(&release.file(FORMULA), formula)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+    use crate::release::{Release, artefacts::X86_64};
+
+    /// `cargo binstall` reads where the archive is from the manifest of the crate.
+    const MANIFEST: &str = include_str!("../../../crates/cli/Cargo.toml");
+    const NFPM: &str = include_str!("../../../packaging/nfpm.yaml");
+
+    #[test]
+    fn binstall_finds_the_archive_and_the_program_in_it() {
+        let release = Release { folder: PathBuf::new(), version: "1.2.3".to_owned() };
+        let archive = release.archive(X86_64.triple);
+        let values =
+            [("{ version }", "1.2.3"), ("{ target }", X86_64.triple), ("{ bin }", "qualitytrace")];
+        let filled = values
+            .iter()
+            .fold(MANIFEST.to_owned(), |text, (place, value)| text.replace(place, value));
+        let url = format!("pkg-url = \"{REPOSITORY}/releases/download/v1.2.3/{archive}.tar.gz\"");
+        let program = format!("bin-dir = \"{archive}/qualitytrace\"");
+        for line in [&url, &program] {
+            assert!(filled.lines().any(|it| it == line), "`{line}` is not in\n{filled}");
+        }
+    }
+
+    #[test]
+    fn packages_name_the_repository() {
+        let line = format!("homepage: {REPOSITORY}");
+        assert!(NFPM.lines().any(|it| it == line), "`{line}` is not in\n{NFPM}");
+    }
+}
