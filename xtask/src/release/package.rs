@@ -70,7 +70,7 @@ pub(crate) fn twice(
     let differing: Vec<_> = names.iter().filter(differs).map(String::as_str).collect();
     if !differing.is_empty() {
         bail!(
-            "packaged twice, these differ: {}; see `{}`",
+            "packaged twice, these differ (was the release packaged at another commit?): {}; see `{}`",
             differing.join(", "),
             again.folder.display()
         );

@@ -1,6 +1,6 @@
 //! The archive for aarch64: the first run through an emulator of the processor.
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result};
 
 use super::{
     Check, Row,
@@ -21,7 +21,7 @@ pub(crate) const CHECK: Check = Check {
     missing: |machine| {
         let no_qemu =
             || machine.in_path(QEMU).is_none().then(|| format!("there is no `{QEMU}` in `PATH`"));
-        root::missing(machine).or_else(no_qemu)
+        root::missing(machine).or_else(no_qemu).or_else(|| no_archive(machine))
     },
     run,
 };
@@ -33,11 +33,15 @@ const LAUNCHER: &str = r#"#!/bin/sh
 exec /usr/local/bin/qemu-aarch64-static /opt/qualitytrace/qualitytrace "$@"
 "#;
 
+/// A release on a small machine may be for x86_64 only.
+fn no_archive(machine: &Machine) -> Option<String> {
+    let release = Release::of(machine).ok()?;
+    let archive = format!("{}.tar.gz", release.archive(AARCH64.triple));
+    (!release.file(&archive).is_file()).then(|| format!("the release has no `{archive}`"))
+}
+
 fn run(machine: &Machine, release: &Release) -> Result<Vec<Row>> {
     let archive = format!("{}.tar.gz", release.archive(AARCH64.triple));
-    if !release.file(&archive).is_file() {
-        bail!("the release has no `{archive}`");
-    }
     let root = Root::fresh(machine, CHECK.name)?;
     root.put(
         &machine.in_path(QEMU).context("it is in `PATH`")?,
