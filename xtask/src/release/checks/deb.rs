@@ -1,6 +1,6 @@
 //! The deb: installed, upgraded and purged by dpkg, and used in between.
 
-use std::{fs, process::Command};
+use std::{collections::BTreeSet, fs, process::Command};
 
 use anyhow::{Context, Result, bail};
 
@@ -86,7 +86,8 @@ fn purge(root: &Root<'_>) -> Result<()> {
     let [before, after] =
         ["/tmp/before", "/tmp/after"].map(|list| fs::read_to_string(root.path(list)));
     let (before, after) = (before?, after?);
-    let left: Vec<_> = after.lines().filter(|line| !before.lines().any(|it| it == *line)).collect();
+    let before: BTreeSet<_> = before.lines().collect();
+    let left: Vec<_> = after.lines().filter(|line| !before.contains(line)).collect();
     if !left.is_empty() {
         bail!("purging left {}", left.join(", "));
     }

@@ -1,6 +1,6 @@
 //! The npm packages: installed from their files without scripts, on a machine without a registry.
 
-use std::{path::PathBuf, process::Command};
+use std::{fs, path::PathBuf, process::Command};
 
 use anyhow::{Context, Result};
 
@@ -10,10 +10,11 @@ use super::{
     root::{self, Root, User},
 };
 use crate::{
-    machine::Machine,
+    cache,
+    machine::{Machine, fingerprint},
     release::{
         Release,
-        artefacts::{X86_64, size},
+        artefacts::{self, TARGETS, X86_64, size},
         npm,
     },
     spawn,
@@ -21,7 +22,7 @@ use crate::{
 
 pub(crate) const CHECK: Check = Check {
     name: "npm",
-    what: "npm installs the packages for x86_64 without scripts; without the program they report what is missing",
+    what: "npm installs the packages without scripts, from files and from a registry; without the program they report what is missing",
     missing: |machine| {
         let no_npm =
             || folder_of_npm(machine).is_none().then(|| "there is no `npm` in `PATH`".to_owned());
@@ -29,6 +30,12 @@ pub(crate) const CHECK: Check = Check {
     },
     run,
 };
+
+/// The registry is of the same ecosystem; its versions are pinned by a lockfile.
+const REGISTRY: &str = "packaging/npm/verdaccio";
+
+/// Publishes the packages to a loopback registry, and installs by name: npm selects the program for its platform.
+const FROM_REGISTRY: &str = include_str!("registry.sh");
 
 /// How the program ends, and how a signal gets to it.
 const ENDS: &str = include_str!("npm.sh");
@@ -56,10 +63,43 @@ fn run(machine: &Machine, release: &Release) -> Result<Vec<Row>> {
     };
     let green_in = first_run::make(&root, place)?;
     root.run(User::Tester, &format!("launcher=/srv/{launcher} program=/srv/{program}\n{ENDS}"))?;
+    let mut copy = Command::new("cp");
+    spawn::output(copy.arg("-r").arg(registry(machine)?).arg(root.path("/opt/verdaccio")))?;
+    root.put(&machine.root.join(REGISTRY).join("config.yaml"), "/opt/verdaccio/config.yaml")?;
+    for target in TARGETS {
+        let name = release.npm(target);
+        if release.file(&name).is_file() {
+            root.put(&release.file(&name), &format!("/srv/{name}"))?;
+        }
+    }
+    root.run(User::Tester, &format!("version={}\n{FROM_REGISTRY}", release.version))?;
     let row = |artefact: String, installed_in, green_in| -> Result<Row> {
         Ok(Row { bytes: Some(size(release, &artefact)?), artefact, installed_in, green_in })
     };
     Ok(vec![row(launcher, Some(installed_in), Some(green_in))?, row(program, None, None)?])
+}
+
+/// Returns the folder of the registry, which is installed if this machine does not have it.
+fn registry(machine: &Machine) -> Result<PathBuf> {
+    let source = machine.root.join(REGISTRY);
+    let lockfile = source.join("package-lock.json");
+    let print = fs::read(&lockfile).with_context(|| format!("`{}`", lockfile.display()))?;
+    let key = format!("verdaccio-{:08x}", fingerprint(&print) >> 32);
+    let bin = cache::install(&machine.cache, &key, &["package.json"], |part| {
+        for (file, place) in [
+            ("package.json", "package.json"),
+            ("package-lock.json", "package-lock.json"),
+            // Its copy marks the folder as complete.
+            ("package.json", "bin/package.json"),
+        ] {
+            artefacts::copy(&source.join(file), &part.join(place))?;
+        }
+        eprintln!("{key}: installing it from the npm registry; under a minute, once per machine");
+        let mut npm = Command::new("npm");
+        npm.args(["ci", "--ignore-scripts", "--no-audit", "--no-fund"]).current_dir(part);
+        spawn::long(machine, &mut npm, &machine.cache.join("logs").join(format!("{key}.log")))
+    })?;
+    Ok(bin.parent().context("a folder of programs stands in a folder")?.to_path_buf())
 }
 
 /// Returns the folder of npm's own package.

@@ -21,10 +21,12 @@ for machine in 'Linux riscv64' 'Darwin arm64' 'FreeBSD x86_64' 'MINGW64_NT x86_6
   PATH=$(pwd)/bin:$PATH refuses 'there is no program for'
 done
 
-# A script that arrived in part does nothing.
-head -c -8 ~/install.sh > part.sh
-sh part.sh
-[ ! -e ~/.local ]
+# A script that arrived in part installs nothing, wherever it ends.
+for missing in 8 12 100 1000; do
+  head -c "-$missing" ~/install.sh > part.sh
+  sh part.sh || true
+  [ ! -e ~/.local ] || { echo "error: without its last $missing bytes it installed something"; exit 1; }
+done
 
 code=0
 sh ~/install.sh --verbose 2> refused.log || code=$?

@@ -21,16 +21,16 @@ grep -q 'no statement is asked again and again' run.log
 
 # The manual: by man where the channel installs it, else as the program prints it.
 if [ -n "$manual" ]; then
-  MANPAGER=cat man qualitytrace > man.log
-  MANPAGER=cat man qualitytrace-run > man-run.log
+  MANPAGER='cat' man qualitytrace > man.log
+  MANPAGER='cat' man qualitytrace-run > man-run.log
   grep -q 'qualitytrace.run' man-run.log || fail 'the manual of a command is missing'
   case "$(man --where qualitytrace)" in
-    "$manual"/share/man/*) ;;
+    "$manual"/*) ;;
     *) fail "the manual is not in $manual" ;;
   esac
 else
   qualitytrace man > qualitytrace.1
-  MANPAGER=cat man --local-file ./qualitytrace.1 > man.log
+  MANPAGER='cat' man --local-file ./qualitytrace.1 > man.log
 fi
 grep -q NAME man.log || fail 'the manual has no heading NAME'
 grep -q -i 'qualitytrace' man.log || fail 'the manual does not name the program'
@@ -66,4 +66,6 @@ for _ in $(seq 300); do
   if curl --silent --fail --output page.html http://127.0.0.1:11633/; then break; fi
   sleep 0.1
 done
-grep -q '/assets/' page.html || { cat server.log; fail 'the page at `/` loads no script'; }
+script=$(sed -n 's|.*src="\([^"]*/assets/[^"]*\.js\)".*|\1|p' page.html | head -n 1)
+[ -n "$script" ] || { cat server.log; fail 'the page at `/` loads no script: the program was built without it'; }
+curl --silent --fail --output /dev/null "http://127.0.0.1:11633$script" || fail "the script $script of the page is missing"
