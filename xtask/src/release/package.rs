@@ -80,7 +80,8 @@ pub(crate) fn twice(
 
 /// Writes all files of the release into its folder, in place of those that were there.
 fn write(machine: &Machine, release: &Release, targets: &[&'static Target]) -> Result<()> {
-    let stage = release.folder.with_extension("stage");
+    // Beside the folder: `with_extension` would take the last number of the version for one.
+    let stage = release.folder.with_file_name(format!("{}.stage", release.version));
     for folder in [&release.folder, &stage] {
         cache::remove(folder)?;
         fs::create_dir_all(folder)
