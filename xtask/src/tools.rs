@@ -1,4 +1,4 @@
-//! The cargo tools that `ci` and `generate` call, each at one version, built from the crate registry into the cache.
+//! The cargo tools that `ci`, `generate` and `release` call, each at one version, built from the crate registry into the cache.
 
 use std::path::PathBuf;
 
@@ -9,13 +9,58 @@ use crate::{cache, machine::Machine, spawn};
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     version: &'static str,
+    /// The features that its programs need and that are not on by default.
+    features: &'static [&'static str],
+    /// The crates of it that compute for minutes otherwise.
+    optimized: &'static [&'static str],
     programs: &'static [&'static str],
 }
 
-pub(crate) const DENY: Tool =
-    Tool { name: "cargo-deny", version: "0.20.2", programs: &["cargo-deny"] };
+pub(crate) const DENY: Tool = Tool {
+    name: "cargo-deny",
+    version: "0.20.2",
+    features: &[],
+    optimized: &[],
+    programs: &["cargo-deny"],
+};
 
-const ALL: &[&Tool] = &[&DENY];
+/// Writes the licences of the crates in the binary.
+pub(crate) const ABOUT: Tool = Tool {
+    name: "cargo-about",
+    version: "0.9.3",
+    features: &["cli"],
+    optimized: &["spdx", "regex-automata", "unicode-normalization"],
+    programs: &["cargo-about"],
+};
+
+/// Embeds the list of crates into the binary.
+pub(crate) const AUDITABLE: Tool = Tool {
+    name: "cargo-auditable",
+    version: "0.7.7",
+    features: &[],
+    optimized: &[],
+    programs: &["cargo-auditable"],
+};
+
+/// Reads that list from an installed binary.
+pub(crate) const AUDIT: Tool = Tool {
+    name: "cargo-audit",
+    version: "0.22.2",
+    features: &[],
+    optimized: &[],
+    programs: &["cargo-audit"],
+};
+
+/// Compares the interface of a published crate with that of its last version.
+pub(crate) const SEMVER_CHECKS: Tool = Tool {
+    name: "cargo-semver-checks",
+    version: "0.51.0",
+    features: &[],
+    optimized: &[],
+    programs: &["cargo-semver-checks"],
+};
+
+const ALL: &[&Tool] = &[&DENY, &ABOUT, &AUDITABLE, &AUDIT, &SEMVER_CHECKS];
 
 pub(crate) fn help() -> String {
     let lines: Vec<_> =
@@ -40,12 +85,18 @@ impl Tool {
         let log = machine.cache.join("logs").join(format!("{key}.log"));
         cache::install(&machine.cache, &key, self.programs, |part| {
             eprintln!(
-                "{key}: building it from the crate registry; some 2 minutes on two cores, once per machine"
+                "{key}: building it from the crate registry; 1 to 10 minutes on two cores, once per machine"
             );
             let mut cargo = machine.cargo();
-            // Not optimized: each runs for seconds, and compiling it takes minutes.
+            // Not optimized as a whole: each runs for seconds, and compiling it takes minutes.
             cargo.args(["install", "--debug", "--locked", "--version", self.version, self.name]);
             cargo.env("CARGO_PROFILE_DEV_DEBUG", "false");
+            for optimized in self.optimized {
+                cargo.arg("--config").arg(format!("profile.dev.package.{optimized}.opt-level=3"));
+            }
+            if !self.features.is_empty() {
+                cargo.args(["--features", &self.features.join(",")]);
+            }
             cargo.arg("--root").arg(part);
             cargo.env("CARGO_TARGET_DIR", part.join("target"));
             // The checkout's own settings must not apply to the tool.
