@@ -92,7 +92,7 @@ fn compile(machine: &Machine, (zig, profile): (&str, &str), target: &Path) -> Re
     eprintln!("{triple}: building the program by profile {profile}; 10 to 30 minutes on two cores");
     add_target(machine, triple)?;
     // The program has the list of its crates in it, which scanners read.
-    let mut cargo = supply::auditable(machine)?;
+    let mut cargo = supply::auditable(machine, triple)?;
     cargo.args(["zigbuild", "--locked", "--package", "cli", "--bin", PRODUCT]);
     cargo.args(["--profile", profile, "--target", zig]);
     cargo.env("PATH", ZIGBUILD.path(machine)?).env("CARGO_TARGET_DIR", target);

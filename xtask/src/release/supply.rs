@@ -1,20 +1,65 @@
-//! A place for the licences and the list of components, which are not written yet.
+//! The supply chain of a release: what each binary is made of, under which licences, and how the binary itself lists it.
+//!
+//! Three sources, each for one question. `cargo tree` states which crates are compiled for a target, at the features of that
+//! build. The page's own build states which npm packages are in the page. `cargo-about` finds the texts of the licences.
+//! See docs/adr/0052-supply-chain.md for the reasons, and for what was measured of the tools that are not used.
+
+mod bom;
+mod crates;
+mod embedded;
+mod json;
+mod licences;
+mod page;
+mod rust_library;
 
 use std::process::Command;
 
 use anyhow::Result;
 
-use super::Release;
-use crate::machine::Machine;
+use super::{
+    Release,
+    artefacts::{self, binaries},
+    package,
+};
+use crate::{machine::Machine, programs::PRODUCT, spawn};
 
-pub(crate) fn write(_machine: &Machine, _release: &Release, _target: &str) -> Result<()> {
-    Ok(())
+/// The package that has the binary. A build that names it alone has the features that the files of this module state.
+pub(crate) const PACKAGE: &str = "cli";
+
+/// Writes what the binary for a target is made of, `<archive>.cdx.json`, in the form of CycloneDX 1.6.
+///
+/// The same commit gives the same bytes: its time is `SOURCE_DATE_EPOCH`, else that of the commit, and it has no serial number.
+pub(crate) fn write(machine: &Machine, release: &Release, target: &str) -> Result<()> {
+    let text = bom::of_binary(&provenance(machine, release)?, &binary(machine, target)?)?;
+    artefacts::write(&release.file(&format!("{}.cdx.json", release.archive(target))), text)
 }
 
-pub(crate) fn licences(_machine: &Machine) -> Result<String> {
-    Ok("stub\n".to_owned())
+/// Returns the Markdown of the licences of third parties: of the crates and the libraries in the binary, for any of its targets,
+/// and of the packages in its page.
+pub(crate) fn licences(machine: &Machine) -> Result<String> {
+    licences::markdown(machine)
 }
 
-pub(crate) fn auditable(machine: &Machine) -> Result<Command> {
-    Ok(machine.cargo())
+/// Returns a cargo that embeds the list of crates into the program that it builds for a target, as rustc names it. The caller adds
+/// the command, `build` or `zigbuild`, and its arguments.
+pub(crate) fn auditable(machine: &Machine, target: &str) -> Result<Command> {
+    embedded::cargo(machine, target)
+}
+
+fn binary(machine: &Machine, target: &str) -> Result<bom::Binary> {
+    Ok(bom::Binary {
+        target: target.to_owned(),
+        sha256: package::sum(&binaries(machine, target).join(PRODUCT))?,
+        crates: crates::read(machine, target)?,
+        packages: page::packages(machine)?,
+    })
+}
+
+fn provenance(machine: &Machine, release: &Release) -> Result<bom::Provenance> {
+    let rustc = spawn::output(machine.command("rustc").arg("--version"))?;
+    Ok(bom::Provenance {
+        version: release.version.clone(),
+        epoch: artefacts::epoch(machine)?,
+        rustc,
+    })
 }
