@@ -10,6 +10,7 @@ mod npm;
 mod root;
 mod rpm;
 mod sums;
+mod supply;
 mod twice;
 mod wheel;
 
@@ -23,6 +24,7 @@ use crate::machine::Machine;
 /// All checks, in the order in which they run.
 const ALL: &[&Check] = &[
     &sums::CHECK,
+    &supply::CHECK,
     &twice::CHECK,
     &archive::CHECK,
     &install_script::CHECK,

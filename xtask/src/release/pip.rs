@@ -31,6 +31,22 @@ pub(crate) const ZIGBUILD: PipTool = PipTool {
     weight: "400 MB",
 };
 
+/// Checks a bill of materials: the JSON Schema of CycloneDX, and the Python that reads it.
+pub(crate) const CYCLONEDX: PipTool = PipTool {
+    program: "python3",
+    key: "cyclonedx-schema-11.12.0-jsonschema-4.26.0",
+    packages: &[
+        "cyclonedx-python-lib==11.12.0",
+        "jsonschema==4.26.0",
+        "attrs==26.1.0",
+        "jsonschema-specifications==2025.9.1",
+        "referencing==0.37.0",
+        "rpds-py==2026.9.1",
+        "typing-extensions==4.16.0",
+    ],
+    weight: "5 MB",
+};
+
 impl PipTool {
     /// Returns the path of the program, which is installed if this machine does not have it.
     pub(crate) fn program(&self, machine: &Machine) -> Result<PathBuf> {
