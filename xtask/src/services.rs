@@ -11,6 +11,7 @@ mod contract;
 mod golang;
 mod jaeger;
 mod keycloak;
+mod linters;
 mod maven;
 mod nats;
 mod ports;
@@ -34,6 +35,7 @@ use std::{
 use anyhow::{Context, Result, bail};
 
 use crate::{cache, machine::Machine, spawn};
+pub(crate) use linters::linters;
 use process::Process;
 use record::Record;
 
@@ -115,6 +117,7 @@ const ALL: &[Part] = &[
     Part::Programs(&contract::CONTRACT),
     Part::Programs(&prometheus::PROMETHEUS),
     Part::Programs(&nats::NATS),
+    Part::Programs(&linters::LINTERS),
 ];
 
 /// Another process can bind a free port before the server does; then the start tries other ports.
