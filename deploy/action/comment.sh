@@ -25,8 +25,10 @@ if [ -z "$number" ]; then
 fi
 commit=$(jq -r '.pull_request.head.sha // empty' "$GITHUB_EVENT_PATH")
 key=${INPUT_COMMENT_KEY:-$GITHUB_WORKFLOW / $GITHUB_JOB}
-# Nothing in a key ends the HTML comment that it is in: `>` is encoded.
-marker=$(jq -nr --arg key "$key" '"<!-- qualitytrace: \($key | @uri) -->"')
+# Letters and digits stay, so that nothing in a key ends the HTML comment. Not `@uri`, which differs between versions of jq.
+marker=$(jq -nr --arg key "$key" '
+  def is_plain: (. >= 48 and . <= 57) or (. >= 65 and . <= 90) or (. >= 97 and . <= 122);
+  "<!-- qualitytrace: \($key | explode | map(if is_plain then [.] | implode else "_\(.)_" end) | join("")) -->"')
 comments=$GITHUB_API_URL/repos/$GITHUB_REPOSITORY/issues/$number/comments
 # A file, because the arguments of a process are seen by every user of the machine.
 printf 'Authorization: Bearer %s\n' "$INPUT_TOKEN" > "$scratch/headers"

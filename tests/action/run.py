@@ -25,7 +25,7 @@ from forge import BOT, CHARACTERS_MAX, REPOSITORY, TOKEN, Download, Forge  # noq
 from runner import Action, Annotation, Result, read_commands  # noqa: E402
 
 ROOT = Path(__file__).resolve().parents[2]
-MARKER = "<!-- qualitytrace: shop%20%2F%20traces -->\n"
+MARKER = "<!-- qualitytrace: shop_32__47__32_traces -->\n"
 CASES, INSTALLATION = {}, set()
 
 
@@ -245,9 +245,9 @@ def comment_is_updated(machine):
         expect(ours["body"].startswith(MARKER + "### Qualitytrace: 1 test: 1 passed"), ours)
         expect(len(forge.comments) == 122 and planted["body"] == MARKER + "planted", "another comment was touched")
         forge.requests.clear()
-        machine.run(command=machine.demo(), comment="true", comment_key="other <!-- --> key")
+        machine.run(command=machine.demo(), comment="true", comment_key="other --> key")
         expect(forge.methods() == ["GET", "GET", "POST"], "another key is another comment:", forge.requests)
-        expect(forge.comments[-1]["body"].startswith("<!-- qualitytrace: other%20%3C%21--%20--%3E%20key -->\n"), forge.comments[-1])
+        expect(forge.comments[-1]["body"].startswith("<!-- qualitytrace: other_32__45__45__62__32_key -->\n"), forge.comments[-1])
 
 
 @case

@@ -18,7 +18,7 @@ from ruamel.yaml import YAML
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 COMMAND = re.compile(r"^::([a-zA-Z0-9-]+)(?: (.*?))?::(.*)$")
 SEVERITIES = ("error", "warning", "notice")
-STEP_SECONDS_MAX = 300
+STEP_SECONDS_MAX = 120
 
 
 class Refused(Exception):
@@ -153,7 +153,8 @@ class Action:
             with open(files / "log", "w+b") as log:
                 process = subprocess.Popen(
                     ["bash", "--noprofile", "--norc", "-eo", "pipefail", str(files / "script.sh")],
-                    cwd=machine.workspace, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+                    cwd=machine.workspace, env=variables, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                    start_new_session=True)
                 is_signalled = self.await_end(process, step, during)
             text = (files / "log").read_text(errors="replace")
             result.log += text if text.endswith("\n") or not text else text + "\n"
@@ -172,7 +173,7 @@ class Action:
                 process.send_signal(signal.SIGINT)
                 is_signalled = True
             if time.monotonic() > until:
-                process.kill()
+                os.killpg(process.pid, signal.SIGTERM)
                 raise Refused(f"the step `{step['name']}` took longer than {STEP_SECONDS_MAX} s")
             time.sleep(0.02)  # The end of a process and a file of another one have no common event.
         return is_signalled
