@@ -5,8 +5,11 @@ set -euo pipefail
 # shellcheck source=deploy/action/workflow.sh
 . "$GITHUB_ACTION_PATH/deploy/action/workflow.sh"
 
-# The last lines of the program's messages that are in the summary of a run without a report.
+# The last lines of the program's messages that are in the summary of a run without an outcome.
 MESSAGE_LINES_MAX=40
+MESSAGE_BYTES_MAX=16384
+# GitHub shows the first ten errors of a step.
+DIAGNOSTICS_MAX=10
 
 directory=$INPUT_REPORT_DIRECTORY
 if [ -z "$directory" ]; then
@@ -69,36 +72,6 @@ case $code in
   *) verdict=error ;;
 esac
 
-if [ "$INPUT_ANNOTATIONS" = true ] && [ -s "$directory/annotations.txt" ]; then
-  # The program names files from its working directory, and GitHub from the root of the workspace.
-  from=${INPUT_WORKING_DIRECTORY#./}
-  from=${from%/}
-  case $from in
-    . | '') from= ;;
-    *) from=$(escape_property "$from")/ ;;
-  esac
-  while IFS= read -r line; do
-    case $line in
-      '::error file=/'*) ;;
-      '::error file='*) line="::error file=$from${line#::error file=}" ;;
-    esac
-    printf '%s\n' "$line"
-  done < "$directory/annotations.txt"
-fi
-case $verdict in
-  error) annotate error "\`qualitytrace run\` ended with exit code $code: the usage, the configuration or a document is wrong, or a test was refused. The log of this step has the reason." ;;
-  interrupted) annotate error "\`qualitytrace run\` was interrupted (exit code $code). The reports have the tests that had ended." ;;
-esac
-
-if [ ! -s "$directory/summary.md" ]; then
-  {
-    printf '### Qualitytrace: no test ran\n\nExit code %s. The messages of the program end with:\n\n<pre>\n' "$code"
-    tail -n "$MESSAGE_LINES_MAX" "$scratch/messages.txt" | jq -Rr @html
-    printf '</pre>\n'
-  } > "$directory/summary.md"
-fi
-if [ "$INPUT_SUMMARY" = true ]; then cat "$directory/summary.md" >> "$GITHUB_STEP_SUMMARY"; fi
-
 # count VERDICT: the number of outcomes with this verdict.
 count() {
   if [ -s "$directory/report.json" ]; then
@@ -108,9 +81,65 @@ count() {
   fi
 }
 passed=$(count passed) failed=$(count failed) inconclusive=$(count inconclusive)
+tests=$((passed + failed + inconclusive))
+
+# The program names files from its working directory, and GitHub from the root of the workspace.
+from=${INPUT_WORKING_DIRECTORY#./}
+from=${from%/}
+case $from in
+  . | '') from= ;;
+  *) from=$from/ ;;
+esac
+
+# annotate_report: the annotations of the report, with the names of files as GitHub knows them.
+annotate_report() {
+  local line prefix
+  prefix=$(escape_property "$from")
+  while IFS= read -r line; do
+    case $line in
+      '::error file=/'*) ;;
+      '::error file='*) line="::error file=$prefix${line#::error file=}" ;;
+    esac
+    printf '%s\n' "$line"
+  done < "$directory/annotations.txt"
+}
+
+# annotate_diagnostics: an annotation for each error in a document: a message, and below it an arrow with file, line and column.
+annotate_diagnostics() {
+  local line message='' place='^ *--> ([^/].*):([0-9]+):([0-9]+)$' left=$DIAGNOSTICS_MAX
+  while IFS= read -r line && [ "$left" -gt 0 ]; do
+    if [[ $line == 'error: '* ]]; then
+      message=${line#error: }
+    elif [[ -n $message && $line =~ $place ]]; then
+      printf '::error file=%s,line=%s,col=%s,title=Qualitytrace::%s\n' "$(escape_property "$from${BASH_REMATCH[1]}")" \
+        "${BASH_REMATCH[2]}" "${BASH_REMATCH[3]}" "$(escape "$message")"
+      message='' left=$((left - 1))
+    fi
+  done < "$scratch/messages.txt"
+}
+
+if [ "$INPUT_ANNOTATIONS" = true ] && [ "$tests" -gt 0 ]; then
+  annotate_report
+elif [ "$INPUT_ANNOTATIONS" = true ] && [ "$code" -eq 2 ]; then
+  annotate_diagnostics
+fi
+case $verdict in
+  error) annotate error "\`qualitytrace run\` ended with exit code $code: the usage, the configuration or a document is wrong, or a test was refused. The log of this step has the reason." ;;
+  interrupted) annotate error "\`qualitytrace run\` was interrupted (exit code $code). The reports have the tests that had ended." ;;
+esac
+
+if [ "$tests" -eq 0 ]; then
+  {
+    printf '### Qualitytrace: no test ran\n\nExit code %s. The messages of the program end with:\n\n<pre>\n' "$code"
+    tail -n "$MESSAGE_LINES_MAX" "$scratch/messages.txt" | tail -c "$MESSAGE_BYTES_MAX" | jq -Rr @html
+    printf '</pre>\n'
+  } > "$directory/summary.md"
+fi
+if [ "$INPUT_SUMMARY" = true ]; then cat "$directory/summary.md" >> "$GITHUB_STEP_SUMMARY"; fi
+
 output verdict "$verdict"
 output exit-code "$code"
-output tests $((passed + failed + inconclusive))
+output tests "$tests"
 output passed "$passed"
 output failed "$failed"
 output inconclusive "$inconclusive"

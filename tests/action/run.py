@@ -117,7 +117,7 @@ def passed(machine):
     expect(result.summary == (reports(result) / "summary.md").read_text(), "the summary is not the report")
     expect(result.steps["Write the comment"] == "skipped", "a comment was not wanted")
     suite = ElementTree.parse(reports(result) / "junit.xml").getroot()
-    expect(len(suite.findall(".//testcase")) == 1 and not suite.findall(".//failure"), "junit.xml")
+    expect(len(suite.findall("testsuite")) == 1 and suite.findall(".//testcase") and not suite.findall(".//failure"), "junit.xml")
     expect("<html" in (reports(result) / "report.html").read_text(), "report.html")
     expect(result.outputs["version"].startswith("qualitytrace "), result.outputs)
 
@@ -149,10 +149,15 @@ def inconclusive(machine):
 def usage_error(machine):
     machine.init()
     document = machine.workspace / "qualitytrace/checkout.yaml"
-    document.write_text(document.read_text().replace("spec:", "spec:\n  triger: {}", 1))
+    text = document.read_text().replace("\nspec:\n", "\nspec:\n  triger: {}\n", 1)
+    document.write_text(text)
     result = machine.run(command=machine.demo())
     check_outputs(result, "error", 2, (0, 0, 0))
-    expect(len(result.of("error")) == 1 and "exit code 2" in result.of("error")[0].message, result.annotations)
+    diagnostic, end = result.of("error")
+    expect("exit code 2" in end.message and "triger" in diagnostic.message, result.annotations)
+    line = text.split("\n").index("  triger: {}") + 1
+    at = {"file": "qualitytrace/checkout.yaml", "line": str(line), "col": "3", "title": "Qualitytrace"}
+    expect(diagnostic.properties == at, diagnostic.properties)
     expect("no test ran" in result.summary and "triger" in result.summary, result.summary)
 
 
@@ -422,7 +427,7 @@ def gitlab_component(machine):
         for fault, code in [(None, 0), ("n-plus-one", 1), ("lost-context", 3)]:
             found, log, junit = play_component(machine, base_url=host.url, command=machine.demo(fault), args="--jobs\n1")
             expect(found == code, fault, found, log)
-            expect(len(ElementTree.parse(junit).getroot().findall(".//testcase")) == 1, fault)
+            expect(len(ElementTree.parse(junit).getroot().findall("testsuite")) == 1, fault)
         found, log, junit = play_component(machine, base_url=host.url, command=machine.demo(), paths="no such folder")
         expect(found == 2 and "no such folder" in log, found, log)
         found, log, junit = play_component(machine, base_url=host.url, checksum="0" * 64)
