@@ -20,7 +20,7 @@ use model::{ErrorCode, World};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use server::{
     Telemetry,
-    config::{Config, Environment, Listen, Log},
+    config::{Config, Environment, Listen, Log, LogFormat},
 };
 use tokio::{
     runtime,
@@ -59,6 +59,9 @@ pub(crate) async fn serve(
     let Outside { environment, world, work } = outside;
     let LoadedConfig { config, path, modified: mut seen } =
         configuration::read(&args.configuration, &environment, terminal)?;
+    if config.log.format == LogFormat::Json {
+        terminal.log_as(log::of_message);
+    }
     for note in &config.telemetry.plan.notes {
         terminal.line(&format!("note: {note}"));
     }

@@ -4,7 +4,7 @@ use std::{
     collections::BTreeSet,
     fmt,
     io::{self, IsTerminal, Write},
-    sync::{Arc, Mutex, PoisonError},
+    sync::{Arc, Mutex, OnceLock, PoisonError},
 };
 
 use indicatif::MultiProgress;
@@ -24,7 +24,12 @@ pub(crate) struct Terminal {
     bars: Option<MultiProgress>,
     /// The secrets, which are never written.
     secrets: Arc<Mutex<Secrets>>,
+    /// The form of a message on stderr, where it is a line of a log.
+    log_form: Arc<OnceLock<LogForm>>,
 }
+
+/// Returns a message as a line of a log.
+pub(crate) type LogForm = fn(&str) -> String;
 
 /// Whether a person watches the progress on a terminal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,7 +41,7 @@ pub(crate) enum Interactivity {
 impl Terminal {
     pub(crate) fn new(colour: Colour, width: Option<usize>, watched: Interactivity) -> Self {
         let bars = (watched == Interactivity::Yes).then(MultiProgress::new);
-        Self { colour, width, bars, secrets: Arc::default() }
+        Self { colour, width, bars, secrets: Arc::default(), log_form: Arc::default() }
     }
 
     /// Hides these secrets from now on: on lines and in reports.
@@ -64,7 +69,20 @@ impl Terminal {
         if line.is_empty() {
             return;
         }
-        self.above(|| write(&mut io::stderr().lock(), &self.harmless(line)));
+        self.message(&self.harmless(line));
+    }
+
+    /// Writes messages in this form from now on.
+    pub(crate) fn log_as(&self, form: LogForm) {
+        // The first form stays: a server reads its own once.
+        let _is_set = self.log_form.set(form);
+    }
+
+    /// Writes a message that is escaped already.
+    fn message(&self, text: &str) {
+        let line = self.log_form.get().map(|form| form(text));
+        let line = line.as_deref().unwrap_or(text);
+        self.above(|| write(&mut io::stderr().lock(), line));
     }
 
     /// Prints why the command cannot continue, and returns its exit.
@@ -110,8 +128,9 @@ impl Terminal {
         if diagnostics.is_empty() {
             return;
         }
-        let drawn = source::draw(diagnostics, self.colour);
-        self.above(|| write(&mut io::stderr().lock(), drawn.trim_end()));
+        let is_log = self.log_form.get().is_some();
+        let drawn = source::draw(diagnostics, if is_log { Colour::Never } else { self.colour });
+        self.message(drawn.trim_end());
         let errors: Vec<_> = diagnostics.iter().filter(|it| it.is_error()).collect();
         let files: BTreeSet<_> = errors.iter().map(|it| it.text.name()).collect();
         let count = match errors.len() {

@@ -1,10 +1,13 @@
 //! What a service manager and an orchestrator need of the server, by the built binary: values from files, a token to begin with,
-//! migrations apart from the start, and the protocol of systemd.
+//! migrations apart from the start, the protocol of systemd, and log lines that name their run.
 
-use std::{fs, path::Path, process::Stdio, time::Duration};
+use std::{collections::BTreeSet, fs, path::Path, process::Stdio, time::Duration};
 
 use anyhow::{Context, Result, bail, ensure};
-use bench::parts::{CommandResult, Database, Server, free_port, qualitytrace};
+use bench::parts::{
+    Api, CommandResult, Database, Gate, Hold, Server, Target, free_port, qualitytrace,
+};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::{
     io::{AsyncBufReadExt, BufReader},
@@ -198,5 +201,72 @@ async fn a_service_manager_learns_the_state_of_the_server() -> Result<()> {
     message(&manager, "STOPPING=1").await?;
     let ended = timeout(STARTED_MAX, server.wait()).await??;
     assert!(ended.success(), "{ended}");
+    database.remove().await
+}
+
+/// Waits until the log has this text, and returns the log.
+async fn log_with(server: &Server, text: &str) -> Result<String> {
+    let began = Instant::now();
+    loop {
+        let log = server.log()?;
+        if log.contains(text) {
+            return Ok(log);
+        }
+        ensure!(began.elapsed() < STARTED_MAX, "the log has no `{text}`:\n{log}");
+        sleep(Duration::from_millis(50)).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn every_line_about_a_run_has_its_id_and_its_trace() -> Result<()> {
+    let database = Database::create("run_log").await?;
+    let gate = Gate::start(&database, "attempted_epoch = epoch", Hold::Answer).await?;
+    let postgres = database.section_at(gate.port)?;
+    let configuration = format!("{postgres}\nlog: {{level: debug, format: json}}\n");
+    let server = Server::start_with(Path::new(BINARY), &configuration, "127.0.0.1:0").await?;
+    let target = Target::start(Some(server.otlp_grpc)).await?;
+    let api = Api::new(&server.api)?;
+    api.apply(&target.test(Duration::from_millis(100))).await?;
+    let run = api.start("cart", &json!({})).await?;
+    gate.held().await;
+    // A statement that takes a second is logged, and that line does not name the run itself.
+    sleep(Duration::from_millis(1200)).await;
+    gate.release();
+    let ended = api.ended(&run, STARTED_MAX).await?;
+    assert_eq!(ended["verdict"], "passed", "{ended:#}");
+    server.signal("-TERM").await?;
+    let log = log_with(&server, "late spans are not received").await?;
+
+    let (mut messages, mut traces, mut of_traces) = (Vec::new(), BTreeSet::new(), Vec::new());
+    for line in log.lines() {
+        let line: Value = serde_json::from_str(line).with_context(|| line.to_owned())?;
+        let trace = line["trace_id"].as_str().map(str::to_owned);
+        if line["qualitytrace.run.id"] == run.as_str() {
+            let trace = trace.with_context(|| line.to_string())?;
+            messages.push(line["message"].as_str().context("a message")?.to_owned());
+            traces.insert(trace);
+        } else {
+            assert!(!line.to_string().contains(&run), "a run without its key: {line}");
+            of_traces.extend(trace.map(|trace| (trace, line)));
+        }
+    }
+    assert_eq!(traces.len(), 1, "the request that started it, and all that it did: {traces:?}");
+    for (trace, line) in of_traces {
+        // A slow statement of the request was before the run.
+        let of_request = line["message"].as_str().is_some_and(|it| it.contains(" INSERT runs"));
+        assert!(of_request || !traces.contains(&trace), "a line of the run without its id: {line}");
+    }
+    for expected in [
+        "a run was accepted",
+        "leased with epoch 1",
+        "the database took ",
+        "the verdict is stored: passed",
+        "a run ended",
+        "late spans are not received any more",
+    ] {
+        let is_there = messages.iter().any(|message| message.starts_with(expected));
+        assert!(is_there, "`{expected}` is not in {messages:#?}");
+    }
+    drop(server);
     database.remove().await
 }

@@ -118,6 +118,8 @@ pub struct DamagedRun {
     pub epoch: i64,
     /// The name of its test.
     pub test: String,
+    /// The trace context of the request that started it, as in its lease.
+    pub traceparent: Option<String>,
     /// The reason why it cannot be read.
     pub reason: String,
 }
@@ -237,11 +239,13 @@ impl Db {
             .map_err(|error| self.error(error))?;
         for row in rows {
             let (run_id, epoch, test) = (RunId::from(row.id), row.epoch, row.name.clone());
+            let traceparent = row.traceparent.clone();
             match row.read(self) {
                 Ok(run) => leases.runs.push(run),
                 Err(error) => {
                     let reason = error.to_string();
-                    leases.damaged.push(DamagedRun { run_id, epoch, test, reason });
+                    let damaged = DamagedRun { run_id, epoch, test, traceparent, reason };
+                    leases.damaged.push(damaged);
                 }
             }
         }

@@ -50,6 +50,7 @@ pub use plant::plant;
 pub use telemetry::{
     catalogue,
     export::{CRATES, Telemetry, describe, host, probe},
+    log_context::current_run,
     own_endpoint::{OwnEndpoint, TelemetryError, not_sending},
 };
 

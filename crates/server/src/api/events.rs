@@ -30,7 +30,9 @@ use crate::{
         stream::{LASTED, LIVE_MAX, LiveSender, STOPS, asks_live, live, not_live, too_many},
     },
     live::followers::Follower,
-    telemetry::{call::Call, traceparent::TraceParent},
+    telemetry::{
+        call::Call, catalogue::attribute, log_context::within_run, traceparent::TraceParent,
+    },
 };
 
 /// The maximum number of events in one response.
@@ -150,7 +152,9 @@ async fn events(
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let work = reader.app.work.clone();
-    Ok(live(place, &work, |sender| follow(reader, first, follower, sender)))
+    Ok(live(place, &work, |sender| {
+        within_run(run, context, follow(reader, first, follower, sender))
+    }))
 }
 
 /// Reads the events of a run, page by page.
@@ -237,7 +241,7 @@ async fn follow(
             Wake::News => match reader.read().await {
                 Ok(events) => events,
                 Err(error) => {
-                    tracing::debug!(run = %reader.run, %error, "a live answer ends early");
+                    tracing::debug!({ {attribute::RUN_ID} = %reader.run, %error }, "a live answer ends early");
                     return;
                 }
             },

@@ -69,7 +69,7 @@ pub const KEYS: &[Key] = &[
     Key::new("ids.keys", Kind::Secrets, "one in the record, made at the first start", "Keys of 32 hexadecimal digits: the first mints trace ids, all verify them."),
     Key::new("secrets.keys", Kind::Secrets, "", "Keys `name:64 hexadecimal digits` that encrypt variable sets, responses until the verdict and spans on disk: the first encrypts, all decrypt."),
     Key::new("log.level", Kind::Words(&["trace", "debug", "info", "warn", "error"]), "info", "The least severe level that is logged to stderr."),
-    Key::new("log.format", Kind::Words(&["text", "json"]), "text", "`json` is an object a line, with the ids of trace and span."),
+    Key::new("log.format", Kind::Words(&["text", "json"]), "text", "`json` is an object a line, with the ids of trace, span and run."),
     Key::new("nats.endpoint", Kind::Text, "", "The nodes of the NATS over which servers share spans, such as `nats://nats-1:4222,nats://nats-2:4222`; with JetStream. Without it each server keeps the spans that it receives."),
     Key::new("nats.user", Kind::Text, "", "How this server logs in to NATS: by a name, with `nats.password`."),
     Key::new("nats.password", Kind::Secret, "", "The password of `nats.user`."),

@@ -200,7 +200,7 @@ pub struct Log {
 pub enum LogFormat {
     /// Text for people.
     Text,
-    /// One JSON object a line, with trace id and span id.
+    /// One JSON object a line, with the ids of trace, span and run.
     Json,
 }
 

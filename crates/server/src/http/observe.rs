@@ -14,7 +14,7 @@ use super::{app::App, problem::Problem};
 use crate::{
     access::token,
     plant::{Plant, is_planted},
-    telemetry::{call::HttpSpan, export::within, spans::send_http, traceparent::TraceParent},
+    telemetry::{call::HttpSpan, log_context::within, spans::send_http, traceparent::TraceParent},
 };
 
 /// The timeout of a request, its body included.

@@ -1,6 +1,6 @@
 //! The server's own telemetry: converts the types of `model` to those of the library that exports it.
 //!
-//! With `metrics`, the only module that uses OpenTelemetry's types. The library delivers what an exporter accepts, through
+//! With `metrics` and `log_context`, the only module that uses OpenTelemetry's types. The library delivers what an exporter accepts, through
 //! outages and restarts. When a buffer is nearly full, [`Telemetry::is_pressed`] returns true and new runs are refused, since
 //! a full buffer blocks a thread that ends a span. Deliberately absent: names of spans (`spans`).
 
@@ -21,13 +21,10 @@ use model::{
 use telemetry::{
     FinishedSpan, Host, ParentState, Report, To,
     opentelemetry::{
-        Context, InstrumentationScope, KeyValue,
-        context::{FutureExt, WithContext},
+        InstrumentationScope, KeyValue,
         logs::Severity,
         metrics::MeterProvider,
-        trace::{
-            Event, Link, SpanContext, SpanKind, Status, TraceContextExt, TraceFlags, TraceState,
-        },
+        trace::{Event, Link, SpanContext, SpanKind, Status, TraceFlags, TraceState},
     },
     plan::Level,
 };
@@ -214,14 +211,8 @@ impl Telemetry {
     }
 }
 
-/// Runs work in this trace context: log events of the work get its trace id and span id.
-pub(crate) fn within<F: Future>(place: TraceParent, work: F) -> WithContext<F> {
-    let place = context(place.trace_id, place.span_id, true);
-    work.with_context(Context::new().with_remote_span_context(place))
-}
-
 fn finished(trace: TraceId, followed: bool, span: SpanData) -> FinishedSpan {
-    let mut finished = FinishedSpan::new(context(trace, span.id, false), span.name);
+    let mut finished = FinishedSpan::new(span_context(trace, span.id, false), span.name);
     finished.parent = span.parent.map(span_id);
     finished.followed = followed;
     finished.kind = match span.kind {
@@ -250,7 +241,7 @@ fn span_event(event: EventData) -> Event {
 }
 
 fn link(link: &LinkData) -> Option<Link> {
-    Some(Link::with_context(context(link.trace_id?, link.span_id?, true)))
+    Some(Link::with_context(span_context(link.trace_id?, link.span_id?, true)))
 }
 
 fn key_value((key, value): (String, Value)) -> KeyValue {
@@ -264,7 +255,7 @@ fn key_value((key, value): (String, Value)) -> KeyValue {
     }
 }
 
-fn context(trace: TraceId, span: SpanId, remote: bool) -> SpanContext {
+pub(super) fn span_context(trace: TraceId, span: SpanId, remote: bool) -> SpanContext {
     let trace = telemetry::opentelemetry::TraceId::from_bytes(*trace.as_bytes());
     SpanContext::new(trace, span_id(span), TraceFlags::SAMPLED, remote, TraceState::NONE)
 }

@@ -6,6 +6,7 @@ pub mod catalogue;
 pub(crate) mod events;
 pub(crate) mod export;
 mod instance;
+pub(crate) mod log_context;
 mod metrics;
 pub(crate) mod own_endpoint;
 pub(crate) mod spans;

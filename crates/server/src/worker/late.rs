@@ -19,7 +19,10 @@ use super::{
     ports::{SpanSources, WorkerPorts},
     state::Worker,
 };
-use crate::{subjects, telemetry::events};
+use crate::{
+    subjects,
+    telemetry::{catalogue::attribute, events, log_context, traceparent::TraceParent},
+};
 
 /// The minimum time for which a run is watched.
 const LISTEN_MIN: Duration = Duration::from_secs(10);
@@ -34,6 +37,8 @@ const SPANS_MAX: u64 = 2_000_000;
 #[derive(Debug)]
 pub(super) struct LateRun {
     run: RunId,
+    /// The span of the run, for its log lines.
+    own: TraceParent,
     epoch: i64,
     project: Project,
     /// The bus channel of its spans.
@@ -66,6 +71,7 @@ impl LateRun {
         let bus = Arc::clone(ports.bus());
         // A large response is not held for longer than its run.
         let watch = watch.filter(|_| !ports.holds_large_answer());
+        let own = ports.trace().own();
         let listening = ports.into_listening();
         let (Some(watch), Some(settlement)) = (watch, &outcome.settlement) else {
             bus.forget(channel);
@@ -73,6 +79,7 @@ impl LateRun {
         };
         Some(Self {
             run: taken.run_id,
+            own,
             epoch: taken.epoch,
             project: taken.project.clone(),
             channel,
@@ -91,18 +98,14 @@ impl LateRuns {
         worker: &Arc<Worker>,
         ended: Result<Option<LateRun>, JoinError>,
     ) {
-        let late = match ended {
-            Ok(late) => late,
-            Err(error) => {
-                tracing::error!(%error, "internal error in a run; it is leased again when its lease has expired");
-                None
-            }
-        };
-        let Some(late) = late else { return };
+        // The task has logged its own internal error.
+        let Ok(Some(late)) = ended else { return };
         let (end, ended) = oneshot::channel();
         self.ends.push_back((end, late.spans));
         self.spans += late.spans;
-        self.tasks.spawn(listen(Arc::clone(worker), late, ended));
+        let (run, own) = (late.run, late.own);
+        let listening = listen(Arc::clone(worker), late, ended);
+        self.tasks.spawn(log_context::within_run(run, own, listening));
         while self.ends.len() > RUNS_MAX || self.spans > SPANS_MAX {
             let Some((_, spans)) = self.ends.pop_front() else { break };
             self.spans -= spans;
@@ -161,7 +164,10 @@ async fn write(worker: &Worker, (run, epoch): (RunId, i64), overtaken: &Overtake
                 sleep(RETRY).await;
             }
             Err(error) => {
-                return tracing::warn!(%run, %error, "that late spans overtook a verdict is not kept");
+                return tracing::warn!(
+                    { {attribute::RUN_ID} = %run, %error },
+                    "that late spans overtook a verdict is not kept"
+                );
             }
         }
     }

@@ -24,6 +24,7 @@ use crate::{
     subjects,
     telemetry::{
         call::Call,
+        catalogue::attribute,
         events,
         spans::{self, RunSpan, RunTrace, send_run},
     },
@@ -37,6 +38,7 @@ const STOPPED: &str =
 /// Executes one run, as long as its lease is held. Returns the state to watch it for late spans.
 pub(super) async fn one(worker: Arc<Worker>, held: LeasedRun) -> Option<LateRun> {
     let LeasedRun { taken, slot, trace, asked } = held;
+    let _note = InternalErrorNote;
     let flights = &worker.shared.flights;
     let flight = flights.begin((taken.run_id, taken.epoch), worker.config.lease, asked);
     let ports = WorkerPorts::new(&worker, &flight.lease, trace, &taken);
@@ -47,8 +49,24 @@ pub(super) async fn one(worker: Arc<Worker>, held: LeasedRun) -> Option<LateRun>
     match ended {
         Ok(late) => late,
         Err(lost) => {
-            tracing::warn!(run = %taken.run_id, epoch = taken.epoch, reason = %lost, "a run was given up here");
+            tracing::warn!(
+                { {attribute::RUN_ID} = %taken.run_id, epoch = taken.epoch, reason = %lost },
+                "a run was given up here"
+            );
             None
+        }
+    }
+}
+
+/// Logs that a run ended by an internal error of its task, where the log knows the run.
+struct InternalErrorNote;
+
+impl Drop for InternalErrorNote {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            tracing::error!(
+                "internal error in a run; it is leased again when its lease has expired"
+            );
         }
     }
 }
@@ -59,8 +77,8 @@ pub(super) async fn end_damaged(
     damaged: DamagedRun,
     _slot: Slot,
 ) -> Option<LateRun> {
-    let DamagedRun { run_id, epoch, test, reason } = damaged;
-    tracing::error!(run = %run_id, reason, "a run cannot be read, and is ended");
+    let DamagedRun { run_id, epoch, test, reason, .. } = damaged;
+    tracing::error!({ {attribute::RUN_ID} = %run_id, reason }, "a run cannot be read, and is ended");
     let reason = format!("{reason}; look for what else has written to the database");
     let outcome = bare(run_id, test, reason);
     let at = worker.world.now();
@@ -69,7 +87,10 @@ pub(super) async fn end_damaged(
     match worker.db.finish(run_id, epoch, &finished).await {
         Ok(()) => worker.bus.hint(subjects::run_news(run_id)),
         Err(error) => {
-            tracing::warn!(run = %run_id, %error, "it is tried again when its lease is over");
+            tracing::warn!(
+                { {attribute::RUN_ID} = %run_id, %error },
+                "the end of a run that cannot be read is not stored; it is tried again when its lease is over"
+            );
         }
     }
     None

@@ -18,7 +18,7 @@ use super::{
 };
 use crate::{
     subjects,
-    telemetry::{call::Call, export, spans::RunTrace, traceparent::TraceParent},
+    telemetry::{call::Call, log_context, spans::RunTrace, traceparent::TraceParent},
 };
 
 /// The minimum time between two polls for runs, so that one query leases the runs that arrive together.
@@ -67,9 +67,9 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
         if due.is_some_and(|due| due <= Instant::now()) {
             if slots > 0 {
                 for held in take(&worker, &mut queue, slots, &mut runs).await {
-                    let own = held.trace.own();
+                    let (id, own) = (held.taken.run_id, held.trace.own());
                     let run = run::one(Arc::clone(&worker), held);
-                    runs.spawn(export::within(own, run));
+                    runs.spawn(log_context::within_run(id, own, run));
                 }
             }
             looked = Instant::now();
@@ -206,17 +206,24 @@ async fn take(
     }
     for damaged in took.damaged {
         let slot = worker.shared.slots.take();
-        runs.spawn(run::end_damaged(Arc::clone(worker), damaged, slot));
+        let (id, own) = (damaged.run_id, run_trace(worker, damaged.traceparent.as_deref()).own());
+        let end = run::end_damaged(Arc::clone(worker), damaged, slot);
+        runs.spawn(log_context::within_run(id, own, end));
     }
     let held = |taken: RunLease| {
-        let parent = taken.traceparent.as_deref().and_then(TraceParent::from_stored);
-        let trace = RunTrace::new(parent, worker.world);
+        let trace = run_trace(worker, taken.traceparent.as_deref());
+        let _within = log_context::of_run(taken.run_id, trace.own()).attach();
         // The trace of this query is known only from the leased run.
         worker.watch.tell(trace.step(Step::Queue), Call("UPDATE", "runs"), began, None);
         worker.bus.hint(subjects::run_events(taken.run_id));
         LeasedRun { taken, slot: worker.shared.slots.take(), trace, asked }
     };
     took.runs.into_iter().map(held).collect()
+}
+
+/// Returns the spans of a run, below the request that started it.
+fn run_trace(worker: &Worker, traceparent: Option<&str>) -> RunTrace {
+    RunTrace::new(traceparent.and_then(TraceParent::from_stored), worker.world)
 }
 
 impl Worker {

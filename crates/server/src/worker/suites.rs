@@ -23,7 +23,11 @@ use tokio::{
 };
 use tokio_util::sync::CancellationToken;
 
-use crate::{subjects, telemetry::events, worker::state::Worker};
+use crate::{
+    subjects,
+    telemetry::{events, log_context::within, traceparent::TraceParent},
+    worker::state::Worker,
+};
 
 /// The maximum number of active suite runs.
 const SUITES_MAX: usize = 64;
@@ -41,7 +45,13 @@ pub(crate) async fn work(worker: Arc<Worker>, stop: CancellationToken) {
             match worker.db.take_suites(&worker.name, worker.config.lease, places).await {
                 Ok(taken) => {
                     for suite in taken {
-                        suites.spawn(one(Arc::clone(&worker), suite, stop.clone()));
+                        let place = suite.traceparent.as_deref();
+                        let place = place.and_then(TraceParent::from_stored);
+                        let run = one(Arc::clone(&worker), suite, stop.clone());
+                        match place {
+                            Some(place) => suites.spawn(within(place, run)),
+                            None => suites.spawn(run),
+                        };
                     }
                 }
                 Err(error) if worker.was_held_since(asked) => {
