@@ -7,6 +7,7 @@
 
 mod access;
 mod api;
+mod authorities;
 pub mod config;
 mod database;
 mod host_name;
@@ -44,20 +45,20 @@ pub use access::{
     table::{INGEST as INGEST_ROLES, Need, TABLE as ACCESS},
 };
 pub use api::openapi;
+pub use authorities::AuthoritiesError;
 pub use database::provision::ProvisionError;
+pub use http::tls::TlsError;
+pub use ingest::error::IngestError;
 #[cfg(feature = "planted")]
 pub use plant::plant;
+pub use shop::{DemoError, DemoFault, DemoSettings, DemoShop, OpenShop, ShopOpening};
+pub use start_error::StartError;
 pub use telemetry::{
     catalogue,
     export::{CRATES, Telemetry, describe, host, probe},
     log_context::current_run,
     own_endpoint::{OwnEndpoint, TelemetryError, not_sending},
 };
-
-pub use http::tls::TlsError;
-pub use ingest::error::IngestError;
-pub use shop::{DemoError, DemoFault, DemoSettings, DemoShop, OpenShop, ShopOpening};
-pub use start_error::StartError;
 pub use worker::plays::{LeaseCounts, LeaseFault, play as play_lease};
 
 use access::{Access, proxies::TrustedProxies};
@@ -113,7 +114,7 @@ pub async fn start(
     // The provisioned documents are read before anything changes.
     let (otlp, rules) = provided(&config)?;
     let (db, calm_db) = database::pools(&config, world, &work)?;
-    let (access, proxies, gate) = access(&config, &calm_db, world);
+    let (access, proxies, gate) = access(&config, &calm_db, world)?;
     let (shop, terms) = first_run(&config, demo, &access, (world, &work))?;
     let (triggers, stores, pool) = (strangers(&config, &shop), stores(&config), pool(&work));
     let Config { telemetry: exporters, roles, listen, workers, ids, retention, limits, .. } =
@@ -261,6 +262,7 @@ fn fits(config: &Config) -> Result<Option<TlsAcceptor>, StartError> {
     }
     refuse_own_endpoints(&config.telemetry, config.listen.opened_by(config.roles))?;
     ingest::Settings::of(config).receiver(None, 0)?;
+    authorities::check(config)?;
     Ok(config.tls.api.as_ref().map(http::tls::acceptor).transpose()?)
 }
 
@@ -276,12 +278,12 @@ fn access(
     config: &Config,
     calm_db: &Db,
     world: World,
-) -> (Arc<Access>, TrustedProxies, Option<receiver::Gate>) {
-    let access = Arc::new(Access::new(config.access.clone(), &config.limits, world));
+) -> Result<(Arc<Access>, TrustedProxies, Option<receiver::Gate>), StartError> {
+    let access = Arc::new(Access::new(config.access.clone(), &config.limits, world)?);
     let proxies = TrustedProxies::new(&config.trusted_proxies);
-    let gate = || access::gate(&access, calm_db, proxies.clone());
-    let gate = config.access.ingest_required.then(gate);
-    (access, proxies, gate)
+    let is_gated = config.access.ingest_required;
+    let gate = is_gated.then(|| access::gate(&access, calm_db, proxies.clone()));
+    Ok((access, proxies, gate))
 }
 
 /// Returns the triggers for untrusted tests: their targets are bounded, and they see no variable of this process's environment.

@@ -8,8 +8,8 @@ use model::{ErrorCode, Fault, Faulty};
 use thiserror::Error;
 
 use crate::{
-    database::provision::ProvisionError, http::tls::TlsError, ingest::error::IngestError,
-    telemetry::own_endpoint::TelemetryError,
+    authorities::AuthoritiesError, database::provision::ProvisionError, http::tls::TlsError,
+    ingest::error::IngestError, telemetry::own_endpoint::TelemetryError,
 };
 
 /// Why a server cannot start.
@@ -59,6 +59,9 @@ pub enum StartError {
     /// The API cannot be served over TLS.
     #[error(transparent)]
     Tls(#[from] TlsError),
+    /// Authorities that the configuration names cannot be trusted.
+    #[error(transparent)]
+    Authorities(#[from] AuthoritiesError),
     /// The OTLP receiver cannot start.
     #[error(transparent)]
     Receiver(#[from] receiver::StartError),
@@ -80,7 +83,8 @@ impl Faulty for StartError {
             | Self::SplitWithoutBus
             | Self::SpansExpire { .. }
             | Self::Demo(_)
-            | Self::Tls(_) => Fault::Invalid,
+            | Self::Tls(_)
+            | Self::Authorities(_) => Fault::Invalid,
             Self::Listen { .. } => Fault::Conflict,
             Self::Db(error) => error.fault(),
             Self::Ingest(error) => error.fault(),
@@ -97,7 +101,7 @@ impl Faulty for StartError {
             Self::SplitWithoutBus | Self::SpansExpire { .. } => ErrorCode::NatsRequired,
             Self::Demo(_) => ErrorCode::ConfigurationInvalid,
             Self::Listen { .. } => ErrorCode::PortInUse,
-            Self::Tls(_) => ErrorCode::CertificateInvalid,
+            Self::Tls(_) | Self::Authorities(_) => ErrorCode::CertificateInvalid,
             Self::Db(error) => error.code(),
             Self::Ingest(error) => error.code(),
             Self::Receiver(error) => error.code(),

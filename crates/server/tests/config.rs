@@ -97,6 +97,7 @@ server.auth.ingest.required=false
 server.auth.oidc.issuer=https://id.example.com
 server.auth.oidc.clientId=qualitytrace
 server.auth.oidc.clientSecret=word
+server.auth.oidc.ca=provider.pem
 server.auth.oidc.scopes=openid, groups
 server.auth.oidc.roleClaim=groups
 server.auth.oidc.roles.testers=admin

@@ -1,8 +1,8 @@
 //! A private Postgres cluster, which can be stopped and restarted.
 
 use std::{
-    fs::{self, File},
-    os::unix::fs::chown,
+    fs::{self, File, Permissions},
+    os::unix::fs::{PermissionsExt, chown},
     path::{Path, PathBuf},
     process::Stdio,
     time::Duration,
@@ -69,6 +69,17 @@ impl Cluster {
         ensure!(made.success(), "`initdb` failed: {made}");
         fs::remove_file(secret)?;
         Ok(cluster)
+    }
+
+    /// Writes a file that its user alone may read, such as the key of its certificate, and returns the path.
+    pub fn file(&self, name: &str, content: &str) -> Result<PathBuf> {
+        let path = self.folder.path().join(name);
+        fs::write(&path, content)?;
+        fs::set_permissions(&path, Permissions::from_mode(0o600))?;
+        if let Some((uid, gid)) = self.user {
+            chown(&path, Some(uid), Some(gid))?;
+        }
+        Ok(path)
     }
 
     /// Starts it, and waits until it accepts connections.

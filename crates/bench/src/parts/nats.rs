@@ -35,6 +35,11 @@ struct NatsNode {
 impl NatsCluster {
     /// Starts this many nodes, with JetStream; those of a cluster write to disk before they acknowledge if `is_synced`.
     pub async fn start(nodes: u16, is_synced: bool) -> Result<Self> {
+        Self::start_with(nodes, is_synced, "").await
+    }
+
+    /// Starts them with these further lines in their configuration.
+    pub async fn start_with(nodes: u16, is_synced: bool, more: &str) -> Result<Self> {
         let folder = TempDir::new()?;
         let first = free_ports(3 * nodes)?;
         let routes: Vec<_> =
@@ -57,7 +62,7 @@ impl NatsCluster {
                 &config,
                 format!(
                     "server_name: n{node}\nlisten: \"127.0.0.1:{port}\"\nhttp: \"127.0.0.1:{monitor}\"\n\
-                     jetstream {{ store_dir: \"{}\", max_mem: 256M, max_file: 8G, {sync} }}\n{cluster}",
+                     jetstream {{ store_dir: \"{}\", max_mem: 256M, max_file: 8G, {sync} }}\n{cluster}{more}",
                     data.display()
                 ),
             )?;

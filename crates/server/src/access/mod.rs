@@ -38,6 +38,7 @@ use self::{
 };
 use crate::{
     access::proxies::TrustedProxies,
+    authorities::AuthoritiesError,
     config::{self, Limits, Mode},
 };
 
@@ -147,10 +148,14 @@ impl From<StoredToken> for Caller {
 }
 
 impl Access {
-    pub(crate) fn new(config: config::AccessConfig, limits: &Limits, world: World) -> Self {
-        Self {
+    pub(crate) fn new(
+        config: config::AccessConfig,
+        limits: &Limits,
+        world: World,
+    ) -> Result<Self, AuthoritiesError> {
+        Ok(Self {
             mode: config.mode,
-            oidc: config.oidc.map(Oidc::new),
+            oidc: config.oidc.map(Oidc::new).transpose()?,
             world,
             cache: TokenCache::default(),
             callers: RateLimiter::new(limits.requests_per_second_max),
@@ -158,7 +163,7 @@ impl Access {
             strangers: RateLimiter::new(STRANGERS_PER_SECOND_MAX),
             failures: LoginFailures::default(),
             shop: ShopSender::default(),
-        }
+        })
     }
 
     /// Authenticates a credential without a database query. Returns `None` if the database has to decide.

@@ -1,6 +1,6 @@
 //! `server.auth`: the authentication of callers. Deliberately absent: how it works, which is in `access`.
 
-use std::collections::BTreeMap;
+use std::{collections::BTreeMap, path::PathBuf};
 
 pub use model::Role;
 use model::Secret;
@@ -44,6 +44,8 @@ pub struct OidcConfig {
     pub client_id: String,
     /// The client secret; `None` for a public client.
     pub client_secret: Option<Secret>,
+    /// A file with the authorities that are trusted for it, instead of those of this machine.
+    pub ca: Option<PathBuf>,
     /// The requested scopes.
     pub scopes: Vec<String>,
     /// The claim that holds a person's roles.
@@ -91,6 +93,7 @@ fn oidc(mut fields: Fields<'_>) -> OidcConfig {
         issuer,
         client_id: client_id.to_owned(),
         client_secret: fields.string("clientSecret").map(Secret::new),
+        ca: fields.string("ca").map(PathBuf::from),
         scopes: scopes.unwrap_or_else(|| ["openid", "profile", "email"].map(str::to_owned).into()),
         role_claim: fields.string("roleClaim").unwrap_or("roles").to_owned(),
         roles: named,

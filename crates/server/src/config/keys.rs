@@ -41,6 +41,7 @@ pub const KEYS: &[Key] = &[
     Key::new("server.auth.oidc.issuer", Kind::Text, "", "The identity provider of people: its issuer, an URL."),
     Key::new("server.auth.oidc.clientId", Kind::Text, "", "What this server is to it."),
     Key::new("server.auth.oidc.clientSecret", Kind::Secret, "", "Its proof, unless it is a public client."),
+    Key::new("server.auth.oidc.ca", Kind::Text, "the system's", "A file with the authorities that are trusted for it instead of the system's, PEM."),
     Key::new("server.auth.oidc.scopes", Kind::List, "openid, profile, email", "What a login requests."),
     Key::new("server.auth.oidc.roleClaim", Kind::Text, "roles", "The claim that holds a person's roles."),
     Key::new("server.auth.oidc.roles.*", Kind::Words(&["viewer", "editor", "admin"]), "", "What a value of that claim means here; a person without any is refused."),

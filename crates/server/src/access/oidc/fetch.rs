@@ -9,7 +9,10 @@ use http::{
     header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE},
 };
 use http_body_util::{BodyExt, Full, Limited};
-use net::{HttpClient, HttpVersion, error_chain, tls};
+use net::{
+    HttpClient, HttpVersion, error_chain,
+    tls::{self, RootCertStore},
+};
 use serde::de::DeserializeOwned;
 use tokio::time::timeout;
 use url::{Url, form_urlencoded};
@@ -19,13 +22,14 @@ const ANSWER_MAX: Duration = Duration::from_secs(10);
 /// The maximum size of a response in bytes.
 const ANSWER_BYTES_MAX: usize = 1 << 20;
 
-/// An HTTP client for a provider. It trusts the root certificates of this machine.
+/// An HTTP client for a provider.
 #[derive(Debug)]
 pub(super) struct Fetch(HttpClient);
 
 impl Fetch {
-    pub(super) fn new() -> Self {
-        let (roots, _error) = tls::system_roots(None, None);
+    /// Creates a client that trusts these authorities, or those of this machine.
+    pub(super) fn new(authorities: Option<RootCertStore>) -> Self {
+        let roots = authorities.unwrap_or_else(|| tls::system_roots(None, None).0);
         let tls = tls::anonymous(Arc::new(roots), &[]);
         // Logins are rare: the provider would close an idle connection before the next login.
         Self(HttpClient::new(tls, HttpVersion::Http1, Duration::ZERO))

@@ -24,7 +24,10 @@ use self::{
     fetch::Fetch,
     id_token::{Jwks, RequiredClaims, TokenError},
 };
-use crate::config;
+use crate::{
+    authorities::{self, AuthoritiesError, OIDC_CA},
+    config,
+};
 
 /// An identity provider.
 #[derive(Debug)]
@@ -150,8 +153,10 @@ struct Tokens {
 }
 
 impl Oidc {
-    pub(crate) fn new(config: config::OidcConfig) -> Self {
-        Self { config, fetch: Fetch::new(), provider: Mutex::default() }
+    pub(crate) fn new(config: config::OidcConfig) -> Result<Self, AuthoritiesError> {
+        let ca = config.ca.as_deref();
+        let fetch = Fetch::new(ca.map(|path| authorities::read(OIDC_CA, path)).transpose()?);
+        Ok(Self { config, fetch, provider: Mutex::default() })
     }
 
     /// Begins a login. Returns the URL to redirect the browser to, and the state that the browser stores.
@@ -347,6 +352,7 @@ mod tests {
             issuer: "https://id".to_owned(),
             client_id: "qt".to_owned(),
             client_secret: None,
+            ca: None,
             scopes: Vec::new(),
             role_claim: claim.to_owned(),
             roles: roles.map(|(name, role)| (name.to_owned(), role)).into(),
@@ -372,7 +378,7 @@ mod tests {
         ];
         for (claim, mut claims, role) in cases {
             claims["email"] = json!("ann@example");
-            match (Oidc::new(config(claim)).person(&claims), role) {
+            match (Oidc::new(config(claim)).expect("no file").person(&claims), role) {
                 (Ok(person), Some(role)) => {
                     assert_eq!(
                         (person.name.as_str(), person.role),
@@ -393,11 +399,13 @@ mod tests {
                 issuer: "https://id".to_owned(),
                 client_id: "qt".to_owned(),
                 client_secret: None,
+                ca: None,
                 scopes: Vec::new(),
                 role_claim: "roles".to_owned(),
                 roles: [("see".to_owned(), Role::Viewer)].into(),
                 project_claim: project_claim.map(str::to_owned),
             })
+            .expect("no file")
         };
         let claims = json!({"roles": "see", "sub": "7", "preferred_username": "ann", "teams": ["a", "no project"]});
         let person = oidc(Some("teams")).person(&claims).expect("a person");
