@@ -2,11 +2,11 @@
 
 use std::{ffi::OsString, fs, process::Command};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 
 use crate::{
     machine::Machine,
-    packages, programs,
+    old_version, packages, programs,
     services::{self, Variables},
     spawn,
 };
@@ -59,6 +59,9 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
     if let Some((&"tenants", rest)) = rest.split_first() {
         return tenants(machine, rest);
     }
+    if let Some((&"release-upgrade", rest)) = rest.split_first() {
+        return release_upgrade(machine, rest);
+    }
     if rest == ["trigger"] {
         return new_trigger(machine, &[]);
     }
@@ -72,6 +75,21 @@ pub(crate) fn prove(machine: &Machine, rest: &[&str]) -> Result<()> {
         cargo.args(["--features", "planted"]);
     }
     spawn::run(cargo.args(["--", "prove"]).args(rest))
+}
+
+/// `cargo xtask prove release-upgrade`: from the server of another commit to this one, and back.
+fn release_upgrade(machine: &Machine, rest: &[&str]) -> Result<()> {
+    let ["--from", reference] = rest else {
+        bail!(
+            "`cargo xtask prove release-upgrade` needs `--from` with the tag of the last release, or a commit"
+        );
+    };
+    let old = old_version::program(machine, reference)?;
+    services::with(machine, &["postgres"], |variables| {
+        let mut bench = machine.command(programs::build(machine)?.join("bench"));
+        bench.args(["prove", "release-upgrade", "--old"]).arg(&old);
+        spawn::run(bench.envs(variables.iter().cloned()))
+    })
 }
 
 /// Builds the binary of the next version beside that of this one, which is built afterwards.

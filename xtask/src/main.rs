@@ -17,6 +17,7 @@ mod cache;
 mod ci;
 mod generate;
 mod machine;
+mod old_version;
 mod packages;
 mod programs;
 mod release;
@@ -56,6 +57,8 @@ Usage: cargo xtask COMMAND [ARGUMENT…]
   prove upgrade [--seconds N]       every process of two of each role is replaced by one of the next version, under 50 runs a second
                                     (--runs-per-second N): nothing is lost, doubled or wrong; --nodes N of NATS
   prove upgrade --migration [RUNS]  what other connections notice of the migration of a million finished runs
+  prove release-upgrade --from REF  the server of a commit or tag is killed, this one goes on with its database and reads every run,
+                                    and the old one reads them again; builds that commit once, in ten minutes
   prove bus [RUNS] [--nodes N]      two servers over NATS: spans of each trace to both, half of 1,000 runs decided by absence
   prove plays [PLAYS]               the decisions of the bus over NATS and about leases on virtual clocks, a million times,
                                     and planted faults

@@ -49,6 +49,9 @@ fn run(arguments: &[String]) -> Result<String> {
         ("prove", [what, rest @ ..]) if what == "kill" => return prove_kill(rest),
         ("prove", [what, rest @ ..]) if what == "bus" => return prove_bus(rest),
         ("prove", [what, rest @ ..]) if what == "upgrade" => return prove_upgrade(rest),
+        ("prove", [what, rest @ ..]) if what == "release-upgrade" => {
+            return prove_release_upgrade(rest);
+        }
         ("prove", [what, rest @ ..]) if what == "plays" => {
             return Ok(table::render("prove plays", &plays::measure(rest)?));
         }
@@ -94,6 +97,12 @@ async fn prove_chaos(rest: &[String]) -> Result<String> {
 #[tokio::main]
 async fn prove_upgrade(rest: &[String]) -> Result<String> {
     Ok(table::render("prove upgrade", &upgrade::measure(rest).await?))
+}
+
+#[tokio::main]
+async fn prove_release_upgrade(rest: &[String]) -> Result<String> {
+    let rows = upgrade::release::measure(rest).await?;
+    Ok(table::render("prove release-upgrade", &rows))
 }
 
 #[tokio::main]

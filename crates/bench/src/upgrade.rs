@@ -6,6 +6,7 @@
 
 mod fleet;
 mod migration;
+pub mod release;
 mod shop;
 
 use std::{path::Path, sync::Arc, time::Duration};

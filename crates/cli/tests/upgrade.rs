@@ -1,4 +1,4 @@
-//! The short forms of `cargo xtask prove upgrade`, and servers that are too old.
+//! The short forms of `cargo xtask prove upgrade` and `prove release-upgrade`, and servers that are too old.
 
 use std::path::Path;
 
@@ -20,6 +20,17 @@ async fn servers_are_upgraded_one_after_the_other_and_nothing_is_lost() -> Resul
     let table = table::render("upgrade", &upgraded.rows());
     assert!(upgraded.is_right(), "{table}\n{:#?}", upgraded.reasons);
     assert!(upgraded.accepted > 30 && upgraded.replaced.len() == 6, "{table}");
+    Ok(())
+}
+
+/// The short form of `cargo xtask prove release-upgrade`, whose old version is the last release.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_database_is_read_by_the_next_version_and_again_by_this_one() -> Result<()> {
+    let this = Path::new(BINARY);
+    let upgraded = upgrade::release::play(this, &next_version_beside(this)?).await?;
+    let table = table::render("release-upgrade", &upgraded.rows());
+    assert!(upgraded.is_right(), "{table}\n{upgraded:#?}");
+    assert!(upgraded.rolled_back.is_some() && upgraded.read > 100, "{table}");
     Ok(())
 }
 
