@@ -138,7 +138,7 @@ export function answerOf(url: URL, answers: RunAnswers): Answer {
   const path = url.pathname.replace(/^\/api\/v1/, "");
   const span = /\/trace\/spans\/([0-9a-f]{16})$/.exec(path)?.[1];
   if (path === "/server") {
-    return json({ version: "0.0.0", access: "off", login: { oidc: false } });
+    return json({ version: "0.1.0", access: "off", login: { oidc: false } });
   }
   if (path === "/me") {
     return json({ name: "ada", role: "admin", projects: [] });

@@ -27,7 +27,7 @@ use clap::{ArgAction, CommandFactory, Parser, Subcommand, ValueEnum, builder::Bo
 use clap_complete::Shell;
 use model::TraceId;
 
-use crate::demo;
+use crate::{demo, version};
 
 pub(crate) use connection::Connection;
 pub(crate) use format::{FormatArgs, OutputFormat, TextFormat};
@@ -62,7 +62,7 @@ pub(crate) const OPERATIONS: &str = include_str!("args/operations.txt");
 ///
 /// Exit codes: 0 passed, 1 failed, 2 usage, configuration or document error, 3 inconclusive.
 #[derive(Debug, Parser)]
-#[command(name = "qualitytrace", version)]
+#[command(name = "qualitytrace", version, long_version = version::LONG)]
 pub(crate) struct Args {
     #[command(flatten)]
     pub(crate) project_file: ProjectFileArgs,

@@ -45,6 +45,7 @@ mod terminal;
 mod token;
 mod trust;
 mod variables;
+mod version;
 mod yaml;
 
 use std::{
@@ -59,14 +60,13 @@ use std::{
 
 use clap::{ArgMatches, CommandFactory, FromArgMatches, error::ErrorKind};
 use model::{ErrorCode, Timestamp, World};
-use serde_json::json;
 use server::config::Environment;
 use source::Colour;
 use tokio::runtime::{self, Runtime};
 
 use args::{
-    Args, Command, OfServer, OutputFormat, ProjectCommand, ProjectFileArgs, SchemaOf,
-    SessionCommand, ShapeCommand, StoreCommand,
+    Args, Command, OfServer, ProjectCommand, ProjectFileArgs, SchemaOf, SessionCommand,
+    ShapeCommand, StoreCommand,
 };
 use exit::Exit;
 use serve::Outside;
@@ -154,7 +154,7 @@ fn execute(
             project::show(&args, here, &environment().collect(), terminal)
         }
         Command::Man(args) => man(&args, terminal),
-        Command::Version(args) => version(&args, terminal),
+        Command::Version(args) => Ok(version::version(&args, terminal)),
         Command::OfServer(command) => on(work(), terminal, |work| {
             work.block_on(of_server(&command, &environment().collect(), world, terminal))
         }),
@@ -220,7 +220,8 @@ fn completion(args: &args::Completion, terminal: &Terminal) -> Result<Exit, Exit
 
 /// Writes manual pages in roff.
 fn man(args: &args::Man, terminal: &Terminal) -> Result<Exit, Exit> {
-    let program = Args::command();
+    // Pages of all targets and commits of a version are the same.
+    let program = Args::command().long_version(version::SHORT);
     let mut page = Vec::new();
     let written = match &args.output {
         None => clap_mangen::Man::new(program).render(&mut page),
@@ -236,23 +237,6 @@ fn man(args: &args::Man, terminal: &Terminal) -> Result<Exit, Exit> {
         Exit::Refused
     })?;
     terminal.bytes(&page);
-    Ok(Exit::Passed)
-}
-
-/// Prints the version of this program.
-fn version(args: &args::Version, terminal: &Terminal) -> Result<Exit, Exit> {
-    let version = env!("CARGO_PKG_VERSION");
-    let (system, machine) = (env::consts::OS, env::consts::ARCH);
-    match args.output.format {
-        OutputFormat::Name => terminal.result(version),
-        OutputFormat::Table => {
-            terminal.result(&format!("{NAME} {version} for {system} on {machine}"));
-        }
-        format => {
-            let value = json!({"version": version, "system": system, "machine": machine});
-            listing::value(&value, format, terminal);
-        }
-    }
     Ok(Exit::Passed)
 }
 

@@ -63,7 +63,7 @@ pub use planned_test::{PlannedTest, plans, plans_if_any};
 pub use request::{Files, ResolvedRequest, request, secrets};
 pub use resolve::resolve;
 pub use resolve_error::ResolveError;
-pub use schema::schema;
+pub use schema::{DOCUMENT_FORMAT, schema};
 pub use secrets::Secrets;
 pub use selection::{SelectionError, select, select_within_budget};
 pub use storable::{StorableDocument, storable_documents};

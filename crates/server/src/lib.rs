@@ -44,7 +44,7 @@ pub use access::{
     bootstrap::{FirstToken, create_token, migrate},
     table::{INGEST as INGEST_ROLES, Need, TABLE as ACCESS},
 };
-pub use api::openapi;
+pub use api::{API_VERSION, openapi};
 pub use authorities::AuthoritiesError;
 pub use database::provision::ProvisionError;
 pub use http::tls::TlsError;

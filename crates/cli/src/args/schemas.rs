@@ -54,7 +54,7 @@ fn own() -> Vec<(&'static str, Value)> {
     ] {
         status["properties"][name] = schema;
     }
-    let version = object(&json!({"version": text(), "system": text(), "machine": text()}));
+    let version = version();
     let key = object(&json!({
         "key": text(), "value": {"type": ["string", "null"], "description": "Null for none."}, "from": text(),
     }));
@@ -79,6 +79,24 @@ fn own() -> Vec<(&'static str, Value)> {
         ("version", version),
         ("whoami", whoami),
     ]
+}
+
+/// Returns the schema of what `version` prints.
+fn version() -> Value {
+    let text = |about: &str| json!({"type": "string", "description": about});
+    let built = |about: &str| json!({"type": ["string", "null"], "description": about});
+    let number = |about: &str| json!({"type": "integer", "minimum": 1, "description": about});
+    object(&json!({
+        "version": text("The version of the program."),
+        "commit": built("The commit that it was built from; null for a development build."),
+        "date": built("The day of that commit; null for a development build."),
+        "target": text("What it was built for, as Rust names it."),
+        "system": text("The operating system."),
+        "machine": text("The architecture."),
+        "api": text("The version of the API, which is in its paths."),
+        "reportSchema": number("The `schemaVersion` of JSON reports."),
+        "documentFormat": number("The version of the format of documents."),
+    }))
 }
 
 /// Returns an object that has all of these properties, and no others.

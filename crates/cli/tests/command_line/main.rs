@@ -9,5 +9,6 @@ mod schema;
 mod servers;
 mod speed;
 mod stage;
+mod version;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");

@@ -53,6 +53,10 @@ enum Kind {
 
 const REQUIRED: &str = "required";
 
+/// The version of the document format. It is raised when a document that was right is not right any more, or has another meaning; a new
+/// key does not raise it.
+pub const DOCUMENT_FORMAT: u32 = 1;
+
 /// Returns the schema (draft 2020-12) of a document.
 pub fn schema() -> String {
     let mut parts: BTreeMap<&str, Branch> = BTreeMap::new();

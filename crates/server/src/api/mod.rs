@@ -50,6 +50,7 @@ use crate::{
 };
 
 pub(crate) use health::probes;
+pub use openapi::API_VERSION;
 
 /// The OpenAPI document, rendered once.
 static DOCUMENT: LazyLock<String> = LazyLock::new(|| {

@@ -22,6 +22,9 @@ use utoipa::{
 
 use crate::http::problem;
 
+/// The version of the API, which is in its paths.
+pub const API_VERSION: &str = "v1";
+
 /// The path of the document.
 pub(super) const PATH: &str = "/api/v1/openapi.json";
 
@@ -40,7 +43,7 @@ const OUTCOME: &str = include_str!("outcome.schemas.json");
 pub(super) fn document(mut api: OpenApi) -> OpenApi {
     api.info = InfoBuilder::new()
         .title("Qualitytrace")
-        .version("v1")
+        .version(API_VERSION)
         .description(Some(
             "Tests, runs and what they found. Fields may be added to answers at any time: a client passes over those \
              that it does not know. Requests with unknown fields are refused.",
