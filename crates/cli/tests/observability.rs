@@ -1,6 +1,7 @@
-//! `examples/observability` as a user starts it by its README: the built binary with authentication on, a real
-//! Collector and a real Prometheus, each with its token. The files are used as they are, except for ports and the name of
-//! the database. Deliberately absent: Grafana, which only shows the responses of Prometheus.
+//! `deploy/compose/compose.observability.yaml` without containers: the built binary with authentication on, a real Collector and a
+//! real Prometheus, each with its token. The files are used as they are, except for addresses. Deliberately absent: the containers,
+//! which `cargo xtask release verify compose` starts, and Grafana, which only shows the responses of Prometheus; the files that
+//! provision it are checked here.
 
 #[path = "observability/stand.rs"]
 mod stand;
@@ -16,14 +17,10 @@ use std::{
 use anyhow::{Context, Result, ensure};
 use bench::parts::{free_port, setting};
 use serde_json::Value;
-use stand::{Stand, example};
+use stand::{QUERY, RUN, Stand, compose, files};
 use url::Url;
 
 const BINARY: &str = env!("CARGO_BIN_EXE_qualitytrace");
-
-/// Indexes of README blocks.
-const RUN: usize = 2;
-const ASK: usize = 3;
 
 /// Queries without a result on a healthy server, and the reason.
 const EMPTY: [(&str, &str); 1] = [(
@@ -54,15 +51,15 @@ async fn prometheus_answers_every_query_and_fires_an_alert() -> Result<()> {
     each_token_is_needed(&stand).await?;
     stand.passes(RUN).await?;
     every_query_is_answered(&stand).await?;
-    let asked = stand.passes(ASK).await?;
-    assert!(asked.contains("SUCCESS") && asked.contains("\"passed\""), "{asked}");
+    let queried = stand.passes(QUERY).await?;
+    assert!(queried.contains("SUCCESS") && queried.contains("\"passed\""), "{queried}");
     every_rule_is_evaluated(&stand).await?;
     the_collector_has_all_of_it(&stand).await?;
     lost_telemetry_fires_an_alert(&stand).await?;
     stand.end().await
 }
 
-/// Checks that Prometheus and the Collector have no access without the tokens of the README.
+/// Checks that Prometheus and the Collector have no access without their tokens.
 async fn each_token_is_needed(stand: &Stand) -> Result<()> {
     let client = reqwest::Client::new();
     let (metrics, spans) = (stand.url("11633") + "/metrics", stand.url("14318") + "/v1/traces");
@@ -94,7 +91,7 @@ async fn every_query_is_answered(stand: &Stand) -> Result<()> {
     let unanswered = RefCell::new(Vec::new());
     let answered = stand.until("an answer to every query", async || {
         // Rates need a run before and after a scrape.
-        stand.passes_again(RUN).await?;
+        stand.passes(RUN).await?;
         let mut without = Vec::new();
         for query in queries.iter().filter(|query| !listed.contains(query.as_str())) {
             if !is_answered(stand, query).await? {
@@ -116,7 +113,7 @@ async fn every_query_is_answered(stand: &Stand) -> Result<()> {
 /// Returns the queries of the dashboards.
 fn queries() -> Result<BTreeSet<String>> {
     let mut queries = BTreeSet::new();
-    for path in golden::files(&example().join("dashboards"), &["json"]) {
+    for path in golden::files(&files().join("dashboards"), &["json"]) {
         let board: Value = serde_json::from_slice(&fs::read(&path)?)?;
         for panel in board["panels"].as_array().context("panels")? {
             let targets = panel["targets"].as_array().into_iter().flatten();
@@ -169,9 +166,9 @@ async fn every_rule_is_evaluated(stand: &Stand) -> Result<()> {
     Ok(())
 }
 
-/// Returns the alerts of the example, in the order of the file.
+/// Returns the alerts, in the order of the file.
 fn alerts() -> Result<Vec<String>> {
-    let text = fs::read_to_string(example().join("alerts.yaml"))?;
+    let text = fs::read_to_string(files().join("alerts.yaml"))?;
     let names = text.lines().filter_map(|line| line.trim().strip_prefix("- alert: "));
     let names: Vec<_> = names.map(str::to_owned).collect();
     ensure!(!names.is_empty(), "{text}");
@@ -228,7 +225,7 @@ async fn lost_telemetry_fires_an_alert(stand: &Stand) -> Result<()> {
     config.write_all(SMALL_TRACER.replace("PORT", &port).as_bytes())?;
     let firing = stand
         .until("an alert", async || {
-            stand.passes_again(RUN).await?;
+            stand.passes(RUN).await?;
             Ok(Some(firing(stand).await?).filter(|firing| !firing.is_empty()))
         })
         .await?;
@@ -254,5 +251,71 @@ fn every_alert_fires_when_it_must_and_not_before() -> Result<()> {
         .output()?;
     let said = [ended.stdout, ended.stderr].concat();
     assert!(ended.status.success(), "{}", String::from_utf8_lossy(&said));
+    Ok(())
+}
+
+/// Checks that Grafana finds the dashboards where Compose mounts them, and that each panel has the data source that is provisioned.
+/// Grafana itself is not started.
+#[test]
+fn grafana_is_provisioned_with_every_dashboard_and_its_data_source() -> Result<()> {
+    let compose = fs::read_to_string(compose().join("compose.observability.yaml"))?;
+    let grafana = compose.split_once("\n  grafana:\n").context("a service for Grafana")?.1;
+    let mounts = mounts(grafana.split_once("\nvolumes:").context("volumes")?.0);
+    for (file, target) in [
+        ("./observability/grafana/datasources.yaml", "/etc/grafana/provisioning/datasources/"),
+        ("./observability/grafana/dashboards.yaml", "/etc/grafana/provisioning/dashboards/"),
+    ] {
+        let mount = mounts.iter().find(|(from, _)| from == file).context(file)?;
+        assert!(mount.1.starts_with(target) && mount.1.ends_with(".yaml"), "{mount:?}");
+    }
+    let (_, folder) = mounts
+        .iter()
+        .find(|(from, _)| from == "./observability/dashboards")
+        .context("a mount of the dashboards")?;
+    let provider = fs::read_to_string(files().join("grafana/dashboards.yaml"))?;
+    assert!(provider.contains(&format!("options: {{path: {folder}}}")), "{provider}");
+    let source = fs::read_to_string(files().join("grafana/datasources.yaml"))?;
+    for line in ["type: prometheus", "url: http://prometheus:9090", "isDefault: true"] {
+        assert!(source.contains(line), "{line}: {source}");
+    }
+    assert!(compose.contains("\n  prometheus:\n"), "the data source names this service");
+    let mut uids = BTreeSet::new();
+    for path in golden::files(&files().join("dashboards"), &["json"]) {
+        let board: Value = serde_json::from_slice(&fs::read(&path)?)?;
+        let uid = board["uid"].as_str().context("a uid")?.to_owned();
+        assert!(uids.insert(uid), "{path:?}: two dashboards with one uid replace each other");
+        let variable = &board["templating"]["list"][0];
+        assert_eq!(variable["name"], "datasource", "{path:?}");
+        assert_eq!(
+            (&variable["type"], &variable["query"]),
+            (&"datasource".into(), &"prometheus".into())
+        );
+        for panel in board["panels"].as_array().context("panels")? {
+            assert_eq!(panel["datasource"]["type"], "prometheus", "{path:?}: {panel}");
+            assert_eq!(panel["datasource"]["uid"], "${datasource}", "{path:?}: {panel}");
+        }
+    }
+    assert_eq!(uids.len(), 3, "{uids:?}");
+    Ok(())
+}
+
+/// Returns the files and folders that a service mounts, and where.
+fn mounts(service: &str) -> Vec<(String, String)> {
+    let lines = service.lines().filter_map(|line| line.trim().strip_prefix("- \"./"));
+    let mounts = lines.filter_map(|line| line.trim_end_matches('"').split_once(':'));
+    mounts.map(|(from, to)| (format!("./{from}"), to.trim_end_matches(":ro").to_owned())).collect()
+}
+
+/// Checks that every file that a Compose file mounts is there: Docker makes an empty folder of one that is not.
+#[test]
+fn every_file_that_compose_mounts_is_there() -> Result<()> {
+    let mut count = 0;
+    for path in golden::files(&compose(), &["yaml"]) {
+        for (from, _) in mounts(&fs::read_to_string(&path)?) {
+            assert!(compose().join(&from).exists(), "{path:?} mounts `{from}`");
+            count += 1;
+        }
+    }
+    assert!(count >= 10, "{count}");
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Starts the example by its README, with ports and a database of this test.
+//! Starts the parts of `compose.observability.yaml` as plain processes, with ports and a database of this test.
 
 use std::{
     collections::BTreeMap,
@@ -22,25 +22,72 @@ use crate::BINARY;
 /// The timeout for each wait.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// The ports of the example. Each is replaced by a free one, and 5432 by that of the tests' Postgres.
+/// The ports of the parts on one machine. Each is replaced by a free one.
 const PORTS: [&str; 9] =
     ["11633", "11634", "14317", "14318", "4317", "4318", "8888", "8889", "9090"];
 
-/// The database of the example, in its configuration.
-const DATABASE: &str = "dbname: qualitytrace";
+/// The files of the parts.
+const FILES: [&str; 4] =
+    ["alerts.yaml", "collector.yaml", "prometheus.yaml", "quality-trace-config.yaml"];
 
-/// The number of command blocks in the README.
-const BLOCKS: usize = 4;
+/// What differs between containers and processes of one machine, where the Collector has the usual ports for OTLP.
+const ADDRESSES: [(&str, &str); 4] = [
+    ("server:4317", "127.0.0.1:14317"),
+    ("server:11633", "127.0.0.1:11633"),
+    ("collector:4317", "127.0.0.1:4317"),
+    ("0.0.0.0", "127.0.0.1"),
+];
 
-/// The programs that the README starts, until it is dropped.
+/// The folder of the secrets in a container.
+const SECRETS: &str = "/run/secrets/";
+
+/// The secrets that `up.sh` makes, but for the password of the database.
+const MADE: [(&str, &str); 2] = [
+    ("bootstrap-token", "qtt_0123456789abcdefghijklmnopqrstuvwxyzABCDEFG"),
+    ("encryption-key", "first:000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f"),
+];
+
+/// Stores the traces of the Collector in a file, as a trace store would.
+const STORE: &str = "
+exporters: {file/store: {path: traces.jsonl}}
+service: {pipelines: {traces: {exporters: [file/store, debug/store, otlp/qualitytrace]}}}
+";
+
+/// The tokens that `up.sh` lets the server make.
+const TOKENS: &str = "
+umask 077
+qualitytrace token create --name collector --role ingest > collector-token
+qualitytrace token create --name prometheus --role viewer > prometheus-token
+";
+
+const START: &str = "
+qualitytrace serve &
+otelcol --config collector.yaml --config store.yaml &
+prometheus --config.file prometheus.yaml --storage.tsdb.path prometheus-data --web.listen-address 127.0.0.1:9090 &
+qualitytrace demo &
+";
+
+/// Writes the first test.
+const INIT: &str = "qualitytrace init";
+
+/// Runs the test on the server. It passes only if the spans of the shop reach the server through the Collector.
+pub(crate) const RUN: &str =
+    "QUALITYTRACE_TOKEN=$(cat bootstrap-token) qualitytrace run --server http://127.0.0.1:11633";
+
+/// Checks the files of Prometheus, and queries it.
+pub(crate) const QUERY: &str = "
+promtool check config prometheus.yaml
+promtool query instant http://127.0.0.1:9090 'sum by (qualitytrace_run_verdict) (qualitytrace_runs_total)'
+";
+
+/// The parts, until it is dropped.
 pub(crate) struct Stand {
     folder: TempDir,
     programs: TempDir,
-    /// The ports of the example, and their replacements.
+    /// The ports of the parts, and their replacements.
     ports: BTreeMap<&'static str, String>,
-    blocks: Vec<String>,
-    /// The password of the database user.
-    password: String,
+    /// Variables that override the configuration of the server.
+    variables: Vec<(&'static str, String)>,
     database: Database,
     processes: Option<Processes>,
 }
@@ -51,12 +98,18 @@ struct Processes {
     group: u32,
 }
 
-pub(crate) fn example() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../examples/observability")
+/// Returns the folder of the Compose files.
+pub(crate) fn compose() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../deploy/compose")
+}
+
+/// Returns the folder with the files of the parts.
+pub(crate) fn files() -> PathBuf {
+    compose().join("observability")
 }
 
 impl Stand {
-    /// Copies the example, creates the tokens, starts everything and waits until it listens.
+    /// Copies the files, creates the tokens, starts everything and waits until it listens.
     pub(crate) async fn start() -> Result<Self> {
         let programs = TempDir::new()?;
         let all = [
@@ -68,66 +121,59 @@ impl Stand {
         for (name, program) in all {
             symlink(program, programs.path().join(name))?;
         }
-        let password = setting("QUALITYTRACE_TEST_POSTGRES_PASSWORD")?;
         let database = Database::create("observability").await?;
-        let section = database.section()?;
-        let of_postgres = |key: &str| {
-            let value = section.split_once(key).and_then(|(_, rest)| rest.split([',', '}']).next());
-            value.map(str::to_owned).with_context(|| format!("`{key}` in the section"))
-        };
-        let mut ports = BTreeMap::from([("5432", of_postgres("port: ")?)]);
+        let mut ports = BTreeMap::new();
         for port in PORTS {
             ports.insert(port, free_port()?.to_string());
         }
         let folder = TempDir::new()?;
-        let (blocks, processes) = (Vec::new(), None);
-        let mut stand = Self { folder, programs, ports, blocks, password, database, processes };
-        let name = format!("dbname: {}", of_postgres("dbname: ")?);
-        for file in fs::read_dir(example())? {
-            let file = file?;
-            if file.file_type()?.is_file() {
-                let text = stand.here(&fs::read_to_string(file.path())?).replace(DATABASE, &name);
-                fs::write(stand.path().join(file.file_name()), text)?;
-            }
-        }
-        let readme = fs::read_to_string(stand.path().join("README.md"))?;
-        let blocks = readme.split("```sh\n").skip(1).filter_map(|block| block.split("```").next());
-        stand.blocks = blocks.map(str::to_owned).collect();
-        ensure!(stand.blocks.len() == BLOCKS, "{BLOCKS} blocks, not {:?}", stand.blocks);
-        stand.passes(0).await?;
-        stand.processes = Some(stand.begin(1)?);
+        let variables = variables(&ports, &database.section()?)?;
+        let mut stand = Self { folder, programs, ports, variables, database, processes: None };
+        stand.copy()?;
+        stand.passes(TOKENS).await?;
+        stand.processes = Some(stand.begin(START)?);
         stand.listens().await?;
+        stand.passes(INIT).await?;
         stand.delivers().await?;
         Ok(stand)
+    }
+
+    /// Copies the files with the addresses of this test, and makes the secrets.
+    fn copy(&self) -> Result<()> {
+        let secrets = format!("{}/", self.path().display());
+        for name in FILES {
+            let mut text = fs::read_to_string(files().join(name))?;
+            for (container, process) in ADDRESSES {
+                text = text.replace(container, process);
+            }
+            let text = self.here(&text).replace(SECRETS, &secrets);
+            fs::write(self.path().join(name), text)?;
+        }
+        for (name, secret) in MADE {
+            fs::write(self.path().join(name), secret)?;
+        }
+        let password = setting("QUALITYTRACE_TEST_POSTGRES_PASSWORD")?;
+        fs::write(self.path().join("postgres-password"), password)?;
+        Ok(fs::write(self.path().join("store.yaml"), STORE)?)
     }
 
     pub(crate) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Returns the URL of the part that has this port in the example.
+    /// Returns the URL of the part that has this port.
     pub(crate) fn url(&self, port: &str) -> String {
         format!("http://127.0.0.1:{}", self.ports[port])
     }
 
-    /// Returns one of the tokens that the README creates.
+    /// Returns one of the tokens of the parts.
     pub(crate) fn token(&self, name: &str) -> Result<String> {
-        Ok(fs::read_to_string(self.path().join(format!("{name}.token")))?.trim().to_owned())
+        Ok(fs::read_to_string(self.path().join(format!("{name}-token")))?.trim().to_owned())
     }
 
-    /// Runs a block of the README in a shell, which must succeed; returns its output.
-    pub(crate) async fn passes(&self, block: usize) -> Result<String> {
-        self.run(&self.blocks[block]).await
-    }
-
-    /// Runs only the last command of a block, which must succeed; returns its output.
-    pub(crate) async fn passes_again(&self, block: usize) -> Result<String> {
-        let last = self.blocks[block].lines().last();
-        self.run(last.context("a command")?).await
-    }
-
-    async fn run(&self, commands: &str) -> Result<String> {
-        let mut shell = self.shell(&format!("set -e\n{commands}"));
+    /// Runs commands in a shell, which must succeed; returns their output.
+    pub(crate) async fn passes(&self, commands: &str) -> Result<String> {
+        let mut shell = self.shell(&format!("set -e\n{}", self.here(commands)));
         let ended = shell.stdout(Stdio::piped()).stderr(Stdio::piped()).output().await?;
         let ended = CommandResult {
             code: ended.status.code(),
@@ -138,10 +184,10 @@ impl Stand {
         Ok(ended.out)
     }
 
-    /// Starts a block of commands that keep running.
-    fn begin(&self, block: usize) -> Result<Processes> {
+    /// Starts commands that keep running.
+    fn begin(&self, commands: &str) -> Result<Processes> {
         let log = File::create(self.path().join("log"))?;
-        let mut shell = self.shell(&format!("{}wait\n", self.blocks[block]));
+        let mut shell = self.shell(&format!("{}wait\n", self.here(commands)));
         let shell = shell.stdout(log.try_clone()?).stderr(log).process_group(0).spawn()?;
         let group = shell.id().context("it was just started")?;
         Ok(Processes { shell, group })
@@ -157,7 +203,7 @@ impl Stand {
         shell.args(["-c", commands]).current_dir(self.path()).env_clear().kill_on_drop(true);
         shell
             .env("PATH", format!("{}:/usr/bin:/bin", self.programs.path().display()))
-            .env("PGPASSWORD", &self.password)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .env("XDG_CONFIG_HOME", self.path())
             .env("QUALITYTRACE_DEMO_HTTP", format!("127.0.0.1:{}", self.ports["11634"]))
             .env("QUALITYTRACE_DEMO_OTLP", self.url("4317"))
@@ -225,7 +271,7 @@ impl Stand {
         fs::read_to_string(self.path().join("log")).unwrap_or_default()
     }
 
-    /// Returns a text of the example with the ports of this test.
+    /// Returns a text with the ports of this test.
     fn here(&self, text: &str) -> String {
         let is_end = |c: char| !c.is_ascii_alphanumeric();
         let words = text.split_inclusive(is_end).map(|word| {
@@ -241,6 +287,29 @@ impl Stand {
         drop(self.processes.take());
         self.database.remove().await
     }
+}
+
+/// Returns the variables of a server that runs as a process and with this section `postgres`.
+fn variables(
+    ports: &BTreeMap<&'static str, String>,
+    section: &str,
+) -> Result<Vec<(&'static str, String)>> {
+    let of_postgres = |key: &str| {
+        let value = section.split_once(key).and_then(|(_, rest)| rest.split([',', '}']).next());
+        value.map(str::to_owned).with_context(|| format!("`{key}` in the section"))
+    };
+    Ok(vec![
+        ("QUALITYTRACE_POSTGRES_HOST", "127.0.0.1".to_owned()),
+        ("QUALITYTRACE_POSTGRES_PORT", of_postgres("port: ")?),
+        ("QUALITYTRACE_POSTGRES_USER", "postgres".to_owned()),
+        ("QUALITYTRACE_POSTGRES_DBNAME", of_postgres("dbname: ")?),
+        ("QUALITYTRACE_SERVER_HTTPPORT", ports["11633"].clone()),
+        ("QUALITYTRACE_SERVER_OTLPGRPCPORT", ports["14317"].clone()),
+        ("QUALITYTRACE_SERVER_OTLPHTTPPORT", ports["14318"].clone()),
+        ("QUALITYTRACE_SERVER_DATADIRECTORY", "server-data".to_owned()),
+        // The shop that is tested runs on this machine.
+        ("QUALITYTRACE_SERVER_TRIGGERS_NETWORKS_ALLOW", "loopback".to_owned()),
+    ])
 }
 
 impl Drop for Processes {
