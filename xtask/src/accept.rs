@@ -11,7 +11,7 @@ use crate::machine::Machine;
 
 pub(crate) fn run(machine: &Machine) -> Result<()> {
     let mut moved = 0;
-    for folder in ["crates", "docs", "lib", "web/src"] {
+    for folder in ["crates", "deploy", "docs", "lib", "web/src"] {
         moved += accept(&machine.root.join(folder))?;
     }
     println!("{moved} proposals accepted; `git diff` shows what that changes");

@@ -8,7 +8,7 @@
 mod clickhouse;
 mod collector;
 mod contract;
-mod golang;
+pub(crate) mod golang;
 mod jaeger;
 mod keycloak;
 mod linters;

@@ -13,7 +13,7 @@ use crate::{machine::Machine, packages, spawn};
 const GO_MINOR_MIN: u32 = 21;
 
 /// A Go toolchain that can build, and its working folder.
-pub(super) struct Go<'a> {
+pub(crate) struct Go<'a> {
     machine: &'a Machine,
     folder: &'a Path,
     proxy: String,
@@ -22,7 +22,7 @@ pub(super) struct Go<'a> {
 
 impl<'a> Go<'a> {
     /// Finds Go, and installs it if it is missing. Its output goes to a log that is named like the part.
-    pub(super) fn find(machine: &'a Machine, part: &str, folder: &'a Path) -> Result<Self> {
+    pub(crate) fn find(machine: &'a Machine, part: &str, folder: &'a Path) -> Result<Self> {
         if machine.in_path("go").is_none() {
             let why = format!("{part}: no `go` is here to build it");
             packages::install(machine, "golang-go", &why, None)?;
@@ -39,13 +39,13 @@ impl<'a> Go<'a> {
     }
 
     /// Returns a folder by the name of its Go variable, such as `GOMODCACHE`.
-    pub(super) fn env(&self, name: &str) -> Result<PathBuf> {
+    pub(crate) fn env(&self, name: &str) -> Result<PathBuf> {
         let mut go = Command::new("go");
         spawn::output(go.args(["env", name]).current_dir(self.folder)).map(PathBuf::from)
     }
 
     /// Copies a downloaded module, such as `example.org/a@v1.2.3`, into a folder in which it can be built.
-    pub(super) fn copy(&self, module: &str, to: &Path) -> Result<()> {
+    pub(crate) fn copy(&self, module: &str, to: &Path) -> Result<()> {
         let downloaded = self.env("GOMODCACHE")?.join(module);
         if !downloaded.is_dir() {
             bail!("the module is not in `{}`", downloaded.display());
@@ -59,7 +59,7 @@ impl<'a> Go<'a> {
     }
 
     /// Runs Go, or a tool that calls it, in the folder.
-    pub(super) fn run(&self, command: &mut Command) -> Result<()> {
+    pub(crate) fn run(&self, command: &mut Command) -> Result<()> {
         command.current_dir(self.folder).env("GOPROXY", &self.proxy);
         command.env("GOFLAGS", "-buildvcs=false").env("CGO_ENABLED", "0");
         command.env("GOTOOLCHAIN", "auto");
