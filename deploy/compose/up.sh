@@ -47,8 +47,8 @@ secret() {
 hexadecimal() { od -An -v -tx1 -N "$1" /dev/urandom | tr -d ' \n'; }
 token() { printf 'qtt_%s' "$(head -c 32 /dev/urandom | base64 | tr '+/' '-_' | tr -d '=\n')"; }
 encryption_key() { printf 'first:%s' "$(hexadecimal 32)"; }
-# A token of the server for a part beside it, for ten years: NAME and ROLE.
-issued() { compose exec -T server qualitytrace token create --name "$1" --role "$2" --days 3650; }
+# A token of the server for a part beside it, for ten years: NAME and ROLE. Without the end of its line, which a header may not have.
+issued() { compose exec -T server qualitytrace token create --name "$1" --role "$2" --days 3650 | tr -d '\r\n'; }
 
 wait_for() {
     seconds=0

@@ -56,8 +56,8 @@ service: {pipelines: {traces: {exporters: [file/store, debug/store, otlp/quality
 /// The tokens that `up.sh` lets the server make.
 const TOKENS: &str = "
 umask 077
-qualitytrace token create --name collector --role ingest > collector-token
-qualitytrace token create --name prometheus --role viewer > prometheus-token
+qualitytrace token create --name collector --role ingest | tr -d '\\n' > collector-token
+qualitytrace token create --name prometheus --role viewer | tr -d '\\n' > prometheus-token
 ";
 
 const START: &str = "
