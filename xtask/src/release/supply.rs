@@ -34,6 +34,32 @@ pub(crate) fn write(machine: &Machine, release: &Release, target: &str) -> Resul
     artefacts::write(&release.file(&format!("{}.cdx.json", release.archive(target))), text)
 }
 
+/// A part of an image that is from a package of Debian, such as the root certificates.
+#[derive(Debug)]
+pub(crate) struct DebianPart {
+    /// Of the package, such as `ca-certificates`.
+    pub(crate) name: String,
+    pub(crate) version: String,
+    /// An SPDX expression.
+    pub(crate) licence: String,
+}
+
+/// Writes what the image is made of, `qualitytrace-VERSION-image.cdx.json`: the binaries of all its platforms, and parts of Debian.
+pub(crate) fn write_image(
+    machine: &Machine,
+    release: &Release,
+    targets: &[&str],
+    parts: &[DebianPart],
+) -> Result<()> {
+    let binaries = targets.iter().map(|target| binary(machine, target));
+    let binaries = binaries.collect::<Result<Vec<_>>>()?;
+    let text = bom::of_image(&provenance(machine, release)?, &binaries, parts)?;
+    artefacts::write(
+        &release.file(&format!("qualitytrace-{}-image.cdx.json", release.version)),
+        text,
+    )
+}
+
 /// Returns the Markdown of the licences of third parties: of the crates and the libraries in the binary, for any of its targets,
 /// and of the packages in its page.
 pub(crate) fn licences(machine: &Machine) -> Result<String> {

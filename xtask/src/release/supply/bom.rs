@@ -9,6 +9,7 @@ use std::collections::BTreeMap;
 use anyhow::{Context, Result};
 
 use super::{
+    DebianPart,
     crates::{Crate, Crates, Key, Origin},
     json::Json,
     page::Package,
@@ -54,6 +55,36 @@ pub(super) fn of_binary(provenance: &Provenance, binary: &Binary) -> Result<Stri
     let reference = parts.add_binary(provenance, binary)?;
     let subject = parts.components.remove(&reference).context("the binary is a component")?;
     Ok(document(provenance, subject, std::slice::from_ref(&binary.target), parts))
+}
+
+/// Returns the document of an image with a binary for each platform.
+pub(super) fn of_image(
+    provenance: &Provenance,
+    binaries: &[Binary],
+    others: &[DebianPart],
+) -> Result<String> {
+    let mut parts = Parts::default();
+    let mut content = Vec::new();
+    for binary in binaries {
+        content.push(parts.add_binary(provenance, binary)?);
+    }
+    for other in others {
+        let reference = format!("pkg:deb/debian/{}@{}", other.name, escaped(&other.version));
+        let component = component("library", &reference, &other.name, &other.version, |fields| {
+            fields.push(("licenses", licences(&other.licence)));
+            fields.push(("purl", Json::text(&reference)));
+        });
+        parts.components.insert(reference.clone(), component);
+        content.push(reference);
+    }
+    let reference = format!("qualitytrace@{}:image", provenance.version);
+    let subject =
+        component("container", &reference, "qualitytrace", &provenance.version, |fields| {
+            fields.push(("licenses", licences(OUR_LICENCE)));
+        });
+    parts.edges.insert(reference, content);
+    let targets: Vec<String> = binaries.iter().map(|binary| binary.target.clone()).collect();
+    Ok(document(provenance, subject, &targets, parts))
 }
 
 impl Parts {
@@ -312,6 +343,27 @@ mod tests {
       ]
     }";
         assert!(document.contains(edges), "{document}");
+    }
+
+    #[test]
+    fn an_image_has_each_part_once_and_its_own_beside_them() {
+        let [name, version, licence] =
+            ["ca-certificates", "1+deb12u1", "MPL-2.0"].map(|text| text.to_owned());
+        let other = DebianPart { name, version, licence };
+        let binaries = [binary("x"), binary("y")];
+        let document = of_image(&provenance(), &binaries, &[other]).expect("a document");
+        let references = [
+            "qualitytrace@0.1.0:image",
+            "pkg:cargo/cc@1.0.0",
+            "pkg:cargo/zstd@1.0.0%2Bz",
+            "pkg:deb/debian/ca-certificates@1%2Bdeb12u1",
+            "pkg:npm/%40a/b@2.0.0",
+            "qualitytrace:web@0.1.0",
+            "qualitytrace@0.1.0:x",
+            "qualitytrace@0.1.0:y",
+        ];
+        assert_eq!(values(&document, "bom-ref"), references);
+        assert_eq!(values(&document, "type")[1], "container");
     }
 
     #[test]
