@@ -85,7 +85,7 @@ pub trait Bus: Send + Sync + 'static {
     fn proved(&self, channel: Channel) -> impl Future<Output = Result<u64, Doubt>> + Send;
 
     /// Returns why no absence can be concluded in this trace now; none as far as is known. A refused batch is no reason any more once
-    /// the same bytes are stored, whoever published them; a sender that splits its spans in another way leaves the doubt.
+    /// the same bytes are stored, from any publisher; a sender that splits its spans in another way leaves the doubt.
     fn doubt(&self, channel: Channel) -> Option<Doubt>;
 
     /// Records that spans of the trace were lost before they reached the bus. It MUST NOT block.

@@ -1,16 +1,21 @@
 //! The checks of `release verify`: each uses artefacts of a release as their users do.
 
 mod aarch64;
+mod action;
 mod archive;
+mod compose;
 mod crates;
 mod deb;
 mod first_run;
+mod helm;
+mod image;
 mod install_script;
 mod npm;
 mod root;
 mod rpm;
 mod sums;
 mod supply;
+mod systemd;
 mod twice;
 mod wheel;
 
@@ -34,6 +39,11 @@ const ALL: &[&Check] = &[
     &npm::CHECK,
     &aarch64::CHECK,
     &crates::CHECK,
+    &image::CHECK,
+    &systemd::CHECK,
+    &compose::CHECK,
+    &helm::CHECK,
+    &action::CHECK,
 ];
 
 /// One check of a release.

@@ -12,7 +12,11 @@ use std::{
 
 use anyhow::{Context, Result, bail};
 
-use super::Release;
+use super::{
+    Release,
+    artefacts::{TARGETS, Target},
+    supply::{self, DebianPart},
+};
 use crate::{cache, machine::Machine, packages, spawn};
 
 /// The platforms of the index, as an image names them and as a target does.
@@ -20,6 +24,15 @@ pub(crate) const PLATFORMS: [(&str, &str); 2] = [("amd64", "x86_64"), ("arm64", 
 
 /// The folder with the Containerfile and the users.
 const SOURCES: &str = "deploy/image";
+
+/// Debian's package with the authorities of Mozilla.
+const CERTIFICATES: &str = "ca-certificates";
+
+/// Returns why this machine cannot assemble the image; none if it can.
+pub(crate) fn missing(machine: &Machine) -> Option<String> {
+    let is_there = machine.in_path("buildah").is_some() || machine.is_root();
+    (!is_there).then(|| "there is no `buildah`, and only root may install it".to_owned())
+}
 
 /// Returns the path of the image.
 pub(crate) fn file(release: &Release) -> PathBuf {
@@ -49,6 +62,14 @@ pub(crate) fn package(machine: &Machine, release: &Release, epoch: u64) -> Resul
     let platforms = collect(machine, release, &content)?;
     let assembled = assemble(machine, release, &folder, (&platforms, epoch));
     cache::remove(&folder)?;
+    let part = DebianPart {
+        name: CERTIFICATES.to_owned(),
+        version: certificates_version()?,
+        licence: "MPL-2.0".to_owned(),
+    };
+    let is_in = |target: &&&Target| archive(release, target.rpm).is_some();
+    let triples: Vec<_> = TARGETS.iter().filter(is_in).map(|target| target.triple).collect();
+    supply::write_image(machine, release, &triples, &[part])?;
     assembled
 }
 
@@ -104,17 +125,22 @@ fn plain(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+/// Returns the version of Debian's package with the authorities.
+fn certificates_version() -> Result<String> {
+    let mut show = Command::new("apt-cache");
+    let shown = spawn::output(show.args(["show", "--no-all-versions", CERTIFICATES]))?;
+    let version = shown.lines().find_map(|line| line.strip_prefix("Version: "));
+    version
+        .map(str::to_owned)
+        .context("`apt-cache show ca-certificates` prints no version: run `apt-get update` once")
+}
+
 /// Returns the authorities of Mozilla as Debian packages them, in one file.
 fn certificates(machine: &Machine) -> Result<PathBuf> {
-    const PACKAGE: &str = "ca-certificates";
     const FILE: &str = "ca-certificates.crt";
-    let mut show = Command::new("apt-cache");
-    let shown = spawn::output(show.args(["show", "--no-all-versions", PACKAGE]))?;
-    let version = shown.lines().find_map(|line| line.strip_prefix("Version: "));
-    let version = version.context("`apt-cache show ca-certificates` prints no version")?;
-    let key = format!("{PACKAGE}-{version}");
+    let key = format!("{CERTIFICATES}-{}", certificates_version()?);
     let bin = cache::install(&machine.cache, &key, &[FILE], |part| {
-        let package = packages::download(machine, PACKAGE, part)?;
+        let package = packages::download(machine, CERTIFICATES, part)?;
         let unpacked = part.join("unpacked");
         spawn::output(Command::new("dpkg").arg("-x").arg(&package).arg(&unpacked))?;
         let folder = unpacked.join("usr/share/ca-certificates/mozilla");

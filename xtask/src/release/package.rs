@@ -11,7 +11,7 @@ use anyhow::{Context, Result, bail};
 use super::{
     archive,
     artefacts::{self, Release, SUMS, Target},
-    build, generated, linux, npm,
+    build, generated, image, linux, npm,
     options::Options,
     supply, wheel,
 };
@@ -100,7 +100,17 @@ fn write(machine: &Machine, release: &Release, targets: &[&'static Target]) -> R
     }
     npm::write_launcher(&source)?;
     generated::write(&source)?;
+    source.tar(&machine.root.join("deploy/helm"), PRODUCT, &chart(release))?;
+    match image::missing(machine) {
+        None => drop(image::package(machine, release, epoch)?),
+        Some(why) => eprintln!("package: without the image: {why}"),
+    }
     write_sums(release)
+}
+
+/// Returns the name of the chart. Helm's own name for it is that of the npm package.
+fn chart(release: &Release) -> String {
+    format!("qualitytrace-{}-chart.tgz", release.version)
 }
 
 /// Returns the names of the files that this makes.
@@ -117,6 +127,9 @@ pub(crate) fn names(release: &Release, targets: &[&'static Target]) -> Vec<Strin
         ]);
     }
     names.extend([npm::launcher(release), generated::INSTALLER.into(), generated::FORMULA.into()]);
+    names.push(chart(release));
+    names.push(format!("qualitytrace-{}-image.oci.tar", release.version));
+    names.push(format!("qualitytrace-{}-image.cdx.json", release.version));
     names.push(SUMS.to_owned());
     names
 }

@@ -84,6 +84,7 @@ async fn spans_that_a_server_holds_for_some_seconds_are_waited_for() -> Result<(
         let (without, _) = start(&one).await?;
         nats.signal(0, "-STOP").await?;
         let (sent, resumed) = tokio::join!(send(&other, &trace), async {
+            // The duration of the fault is what is tested.
             sleep(SUSPENDED).await;
             nats.signal(0, "-CONT").await
         });
