@@ -3,7 +3,8 @@
 use std::{
     fs,
     path::{Path, PathBuf},
-    process::{Child, Command},
+    process::{Child, Command, Stdio},
+    time::Duration,
 };
 
 use anyhow::{Context, Result};
@@ -13,6 +14,8 @@ use crate::{cache, machine::Machine, spawn};
 
 /// Its address. Nothing else is in the network of an engine.
 const ADDRESS: &str = "127.0.0.1:5000";
+
+const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// A running registry with the image of a release. It ends when it is dropped.
 pub(crate) struct Registry<'e> {
@@ -33,13 +36,25 @@ impl<'e> Registry<'e> {
     ) -> Result<Self> {
         let crane = CRANE.program(machine)?;
         let mut serve = engine.within(&crane);
-        let process = serve.args(["registry", "serve", "--address", ADDRESS]).spawn();
+        serve.args(["registry", "serve", "--address", ADDRESS]);
+        let process = serve.stdout(Stdio::null()).stderr(Stdio::null()).spawn();
         let process = process.context("`nsenter` cannot be started")?;
         let tag = format!("{ADDRESS}/qualitytrace:{}", release.version);
         let registry = Self { engine, crane, process, tag };
-        // It repeats connections that are refused, so that the registry has time to listen.
+        registry.await_ready(machine)?;
         registry.crane(&["push", &layout.display().to_string(), &registry.tag])?;
         Ok(registry)
+    }
+
+    fn await_ready(&self, machine: &Machine) -> Result<()> {
+        let began = (machine.clock.now)();
+        while let Err(error) = self.crane(&["catalog", ADDRESS]) {
+            if (machine.clock.now)() - began > READY_WITHIN {
+                return Err(error.context("the registry on loopback does not respond"));
+            }
+            (machine.clock.sleep)(Duration::from_millis(50));
+        }
+        Ok(())
     }
 
     /// Runs crane in the network of the registry, and returns its output.

@@ -77,7 +77,7 @@ if "$program" runs list --server $URL >/dev/null 2>&1; then fail 'a caller witho
 client api POST /api/v1/demo --server $URL >/dev/null || fail 'the shop does not open'
 client get tests checkout --server $URL >"$work/checkout.yaml"
 run "$work/checkout.yaml"
-echo "ms compose.yaml: $up_ms $(($(now_ms) - began))"
+echo "ms compose.yaml: $up_ms $(($(now_ms) - began - up_ms))"
 
 server=$(docker-compose ps -q server)
 pid=$(docker inspect -f '{{.State.Pid}}' "$server")
@@ -109,7 +109,7 @@ docker run -d --name shop --network qualitytrace_default "$image" \
 sed -i 's|http://127.0.0.1:11634|http://shop:11634|; s/id: checkout/id: shop/' "$work/shop.yaml"
 through_collector() { client run --server $URL "$work/shop.yaml"; }
 until_true 60 'a green run of a shop that sends to the Collector' through_collector
-echo "ms compose.observability.yaml: $up_ms $(($(now_ms) - began))"
+echo "ms compose.observability.yaml: $up_ms $(($(now_ms) - began - up_ms))"
 docker exec "$(docker-compose -f compose.yaml -f compose.observability.yaml ps -q prometheus)" \
     promtool check config /etc/prometheus/prometheus.yaml || fail 'promtool refuses the configuration'
 # The first panel of the first dashboard, as Grafana queries it.
@@ -130,7 +130,7 @@ ingest=$(client token create --server $URL --name shop --role ingest)
 docker run -d --name shop --network qualitytrace_default -e OTEL_EXPORTER_OTLP_HEADERS="authorization=Bearer $ingest" \
     "$image" demo --http 0.0.0.0:11634 --otlp http://balancer:4317 >/dev/null
 until_true 60 'a green run of a shop that sends to the balancer' through_collector
-echo "ms compose.replicas.yaml: $up_ms $(($(now_ms) - began))"
+echo "ms compose.replicas.yaml: $up_ms $(($(now_ms) - began - up_ms))"
 repeat 12
 docker kill "$(docker-compose -f compose.replicas.yaml ps -q server-2)" >/dev/null
 repeat 12
