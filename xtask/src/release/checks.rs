@@ -73,7 +73,7 @@ pub(crate) fn help() -> String {
     format!("Checks of `release verify`:\n{}", lines.concat())
 }
 
-/// Runs the named checks, or all. A check that this machine cannot run is skipped by name, unless it was named.
+/// Runs the named checks, or all. A check that this machine cannot run is skipped by name; one that was named installs what it can, or fails.
 pub(crate) fn run(machine: &Machine, release: &Release, names: &[String]) -> Result<()> {
     if let Some(unknown) = names.iter().find(|name| ALL.iter().all(|check| check.name != **name)) {
         bail!("`{unknown}` is not a check of a release; `cargo xtask --help` lists them");
@@ -86,10 +86,8 @@ pub(crate) fn run(machine: &Machine, release: &Release, names: &[String]) -> Res
                 skipped.push(format!("skipped {}: {why}", check.name));
                 continue;
             }
-            Some(why) => {
-                failed.push(format!("{}: it cannot run here: {why}", check.name));
-                continue;
-            }
+            // Who names a check wants what it needs to be installed, as far as it can be.
+            Some(why) => eprintln!("release verify {}: missing so far: {why}", check.name),
             None => {}
         }
         eprintln!("release verify {}: {}", check.name, check.what);
