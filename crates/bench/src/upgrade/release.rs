@@ -316,7 +316,7 @@ spec:
   id: {id}
   name: {id}
   trigger: {{type: http, httpRequest: {{method: GET, url: '{url}/cart?wait=${{var:wait}}'}}}}
-  settle: {{timeout: 5s, flush: 100ms}}
+  settle: {{timeout: 50s, flush: 100ms}}
   specs:
     - selector: span[name=\"GET /cart\"]
       assertions: ['attr:http.response.status_code = {status}']
