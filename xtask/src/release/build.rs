@@ -97,6 +97,8 @@ fn compile(machine: &Machine, (zig, profile): (&str, &str), target: &Path) -> Re
     cargo.args(["--profile", profile, "--target", zig]);
     cargo.env("PATH", ZIGBUILD.path(machine)?).env("CARGO_TARGET_DIR", target);
     cargo.env("SOURCE_DATE_EPOCH", artefacts::epoch(machine)?.to_string());
+    let (commit, day) = commit(machine)?;
+    cargo.env("QUALITYTRACE_BUILD_COMMIT", commit).env("QUALITYTRACE_BUILD_DATE", day);
     // Queries are checked against the files of `generate`, whatever `DATABASE_URL` names.
     cargo.env("SQLX_OFFLINE", "true").env_remove("DATABASE_URL");
     cargo.env("QUALITYTRACE_WEB", "required");
@@ -115,6 +117,16 @@ fn compile(machine: &Machine, (zig, profile): (&str, &str), target: &Path) -> Re
     let log = machine.cache.join("logs").join(format!("release-{triple}-{profile}.log"));
     spawn::long(machine, &mut cargo, &log)?;
     Ok(target.join(triple).join(folder_of(profile)).join(PRODUCT))
+}
+
+/// Returns the commit that is built, and its day at Greenwich.
+fn commit(machine: &Machine) -> Result<(String, String)> {
+    let show = |format: &[&str]| {
+        let mut git = machine.command("git");
+        git.args(["log", "-1", "--no-show-signature"]).args(format).env("TZ", "UTC0");
+        spawn::output(&mut git).context("a release is built from a checkout of git")
+    };
+    Ok((show(&["--format=%H"])?, show(&["--format=%cd", "--date=format-local:%Y-%m-%d"])?))
 }
 
 /// Returns the folder in which cargo leaves the programs of a profile.
