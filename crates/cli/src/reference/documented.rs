@@ -24,8 +24,16 @@ const SOURCES: [&str; 3] =
 /// A variable of builds for tests.
 const PLANTED: &str = "QUALITYTRACE_TEST_PLANT";
 
+/// Files beside the program with variables and flags of their own, which pages name too.
+const SCRIPTS: [&str; 2] = ["packaging/install.sh", "deploy/compose/compose.yaml"];
+
 /// Flags of cargo, of other programs and of benchmarks, which pages name too.
-const OF_OTHERS: [&str; 8] = [
+const OF_OTHERS: [&str; 13] = [
+    "--global",
+    "--ignore-missing",
+    "--ignore-scripts",
+    "--omit",
+    "--user",
     "--features",
     "--callgrind-out-file",
     "--short",
@@ -61,6 +69,12 @@ fn pages() -> Vec<(String, String)> {
     pages.filter(|(path, _)| !path.contains("docs/adr/")).collect()
 }
 
+/// Whether a script has this text: a flag, or the beginning of a variable's use.
+fn is_of_script(text: &str) -> bool {
+    let read = |path| fs::read_to_string(root().join(path)).expect("a script");
+    SCRIPTS.iter().any(|path| read(*path).contains(text))
+}
+
 /// Returns the names in a text that begin so.
 fn names_from<'a>(text: &'a str, start: &'a str) -> impl Iterator<Item = &'a str> {
     text.match_indices(start).map(move |(at, _)| {
@@ -87,7 +101,8 @@ fn variables_of_pages_are_of_the_program() {
             // An example of a variable of the user's own, to which a value refers.
             let is_own = text.contains(&format!("${{{name}}}"));
             let is_stream = name.starts_with("QUALITYTRACE_SPANS_");
-            if !(is_flag || is_key(name) || is_test || is_own || is_stream) {
+            let is_known = is_flag || is_key(name) || is_test || is_own || is_stream;
+            if !is_known && !is_of_script(&format!("${{{name}:")) {
                 unknown.push(format!("{page}: `{name}`"));
             }
             documented.insert(name.to_owned());
@@ -147,7 +162,8 @@ fn commands_and_flags_of_pages_exist() {
                 flags += 1;
                 let flag = span.split([' ', '=', ',']).next().unwrap_or_default();
                 // What stands behind `--` is a command of the user.
-                if flag != "--" && !OF_OTHERS.contains(&flag) && !has_flag(&root, flag) {
+                let is_known = flag == "--" || OF_OTHERS.contains(&flag) || has_flag(&root, flag);
+                if !is_known && !is_of_script(flag) {
                     unknown.push(format!("{page}: `{span}`"));
                 }
                 continue;
