@@ -38,10 +38,11 @@ fn main() {
         Some(commit) => format!("{commit} {date}"),
         None => "dev".to_owned(),
     };
-    println!("cargo::rustc-env=QUALITYTRACE_VERSION={version} ({of} {target})");
-    println!("cargo::rustc-env=QUALITYTRACE_TARGET={target}");
-    println!("cargo::rustc-env={COMMIT}={commit}");
-    println!("cargo::rustc-env={DATE}={date}");
+    // Cargo sets them for tests too, where a server would take names that begin as its own for keys.
+    println!("cargo::rustc-env=PROGRAM_VERSION={version} ({of} {target})");
+    println!("cargo::rustc-env=PROGRAM_TARGET={target}");
+    println!("cargo::rustc-env=PROGRAM_COMMIT={commit}");
+    println!("cargo::rustc-env=PROGRAM_DATE={date}");
 }
 
 /// Returns a variable; empty if it is not set.

@@ -8,7 +8,7 @@ use crate::{NAME, args, args::OutputFormat, exit::Exit, listing, terminal::Termi
 
 /// The version with commit, day and target: `0.1.0 (a1b2c3d4 2026-11-20 x86_64-unknown-linux-musl)`. A development build has `dev`
 /// in place of commit and day.
-pub(crate) const LONG: &str = env!("QUALITYTRACE_VERSION");
+pub(crate) const LONG: &str = env!("PROGRAM_VERSION");
 
 /// The version alone.
 pub(crate) const SHORT: &str = env!("CARGO_PKG_VERSION");
@@ -27,9 +27,9 @@ pub(crate) fn version(args: &args::Version, terminal: &Terminal) -> Exit {
 fn value() -> Value {
     json!({
         "version": SHORT,
-        "commit": known(env!("QUALITYTRACE_BUILD_COMMIT")),
-        "date": known(env!("QUALITYTRACE_BUILD_DATE")),
-        "target": env!("QUALITYTRACE_TARGET"),
+        "commit": known(env!("PROGRAM_COMMIT")),
+        "date": known(env!("PROGRAM_DATE")),
+        "target": env!("PROGRAM_TARGET"),
         "system": env::consts::OS,
         "machine": env::consts::ARCH,
         "api": server::API_VERSION,
